@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -8,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -227,5 +229,61 @@ func TestPageByCertificate(t *testing.T) {
 	s.now = s.now.Add(2 * time.Hour)
 	if shown() {
 		t.Error("after the end of the certificate there is a page")
+	}
+}
+
+// TestCertificateEnds: a connection, and a watch on it, that began with a certificate are of no
+// client any more when the certificate, or that of its authority, has ended.
+func TestCertificateEnds(t *testing.T) {
+	people := newAuthority(t)
+	conf, transport := secure(people)
+	var now atomic.Pointer[time.Time]
+	began := time.Now()
+	now.Store(&began)
+	s := newHarness(t, func(h *harness) {
+		h.Addr, h.TLS = "127.0.0.1:0", conf
+		h.Now = func() time.Time { return *now.Load() }
+		h.Grants = func() []pools.Grant { return []pools.Grant{{Name: "bob", Role: pools.RoleViewer}} }
+	})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	client := &http.Client{Transport: transport(people.client("bob"))}
+	t.Cleanup(client.CloseIdleConnections)
+	get := func(path string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+l.Addr().String()+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		return resp
+	}
+	for step, want := range []int{200, 401} {
+		resp := get("/api/v1/nodes")
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != want {
+			t.Errorf("got %d, %v, want %d", resp.StatusCode, err, want)
+		}
+		if step == 0 {
+			watch := bufio.NewReader(get("/api/v1/nodes?watch=true").Body)
+			until(t, watch, "event: list", "")
+			later := began.Add(2 * time.Hour)
+			now.Store(&later)
+			until(t, watch, "event: end", "")
+		}
 	}
 }

@@ -330,3 +330,42 @@ func TestOIDCLimit(t *testing.T) {
 		t.Error("after a pause: no session")
 	}
 }
+
+// TestOIDCFlood: logins that somebody begins and lets fail, in any number, keep nobody out.
+func TestOIDCFlood(t *testing.T) {
+	s, p := withProvider(t)
+	p.claims = map[string]any{"groups": []string{"watchers"}}
+	good := s.visit(t, "/")
+	for range 10_001 {
+		resp := s.do(request{path: "/login/oidc", anonymous: true})
+		to, err := url.Parse(resp.Header().Get("Location"))
+		if err != nil || len(resp.Cookies()) != 1 {
+			t.Fatalf("got %d, %v", resp.Code, err)
+		}
+		c := resp.Cookies()[0]
+		v := visit{c.Name + "=" + c.Value, oidc.CallbackPath + "?error=x&state=" + to.Query().Get("state")}
+		if got := s.arrive(v).Code; got != http.StatusForbidden {
+			t.Fatalf("one that fails: got %d", got)
+		}
+	}
+	if resp := s.arrive(good); sessionCookie(resp) == nil {
+		t.Errorf("got %d %s, want a session", resp.Code, resp.Body)
+	}
+}
+
+// TestSecureBehindProxy: cookies are for HTTPS alone if browsers come by HTTPS, also where a
+// proxy ends it.
+func TestSecureBehindProxy(t *testing.T) {
+	for url, secure := range map[string]bool{"https://drover.example.org": true, "http://localhost:8443": false} {
+		s := newHarness(t, func(h *harness) {
+			h.Provider = oidc.New(pools.OIDC{Issuer: "https://login.example.org", ClientID: clientID, URL: url}, nil, nil, func() time.Time { return h.now })
+		})
+		resp := s.do(form(secret))
+		if len(resp.Cookies()) != 1 {
+			t.Fatalf("%s: got %d", url, resp.Code)
+		}
+		if c := resp.Cookies()[0]; c.Secure != secure || strings.HasPrefix(c.Name, "__Host-") != secure {
+			t.Errorf("%s: got cookie %s", url, c)
+		}
+	}
+}

@@ -67,7 +67,7 @@ const (
 // Handler returns the handler for all requests of the listener.
 func (s *Server) Handler() http.Handler {
 	a := s.API
-	guard := auth.New(s.Token, s.Named, s.TLS != nil, a.Now)
+	guard := auth.New(s.Token, s.Named, s.secure(), a.Now)
 	guard.Grants, guard.Provider, guard.Groups = s.Grants, s.Provider, s.Groups
 	metrics := s.Metrics
 	if metrics == nil {
@@ -98,6 +98,9 @@ func (s *Server) Handler() http.Handler {
 	bounded := http.MaxBytesHandler(mux, page.MaxBody)
 	return secureHeaders(s.checkHost(s.countAuthenticated(guard, protect.Handler(bounded))))
 }
+
+// secure reports whether browsers come by HTTPS, to this server or to a proxy in front of it.
+func (s *Server) secure() bool { return s.TLS != nil || s.Provider != nil && s.Provider.Secure() }
 
 // secureHeaders adds headers that keep other sites from reading, framing or extending
 // the page, and caches from storing it.

@@ -141,13 +141,14 @@ func chosen(farm *resolve.Farm, req pools.PowerRequest) (out []pools.NodeInfo, e
 	case !byRule && len(req.Nodes) == 0:
 		return nil, fmt.Errorf("%w: it names no node", pools.ErrPowerRequest)
 	}
-	for i, name := range req.Nodes {
+	named := make(map[string]bool, len(req.Nodes))
+	for _, name := range req.Nodes {
 		n, ok := farm.Node(name)
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%w: %q", pools.ErrNotFound, name)
-		case !slices.Contains(req.Nodes[:i], name):
-			out = append(out, n)
+		case !named[name]:
+			out, named[name] = append(out, n), true
 		}
 	}
 	if !byRule {

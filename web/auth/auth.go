@@ -39,6 +39,7 @@ type Guard struct {
 
 	token    Token
 	tokens   *Tokens
+	now      func() time.Time
 	secure   bool // cookies are sent over HTTPS only
 	sessions *sessions
 	limit    *loginLimit
@@ -48,7 +49,7 @@ type Guard struct {
 // New returns a guard without sessions. The token has the role admin; named tokens may be
 // nil. If secure is true, browsers send its cookies over HTTPS only.
 func New(t Token, named *Tokens, secure bool, now func() time.Time) *Guard {
-	return &Guard{token: t, tokens: named, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now), refused: newLoginLimit(now)}
+	return &Guard{token: t, tokens: named, now: now, secure: secure, sessions: newSessions(now), limit: newLoginLimit(now), refused: newLoginLimit(now)}
 }
 
 // Login starts a session for a client that sends a token with the role viewer at least. It

@@ -26,8 +26,19 @@ func (g *Guard) holderOf(r *http.Request) (p person, ok bool) {
 		return p, false
 	}
 	c := r.TLS.VerifiedChains[0][0]
+	if !g.inForce(r.TLS.VerifiedChains) {
+		return p, false
+	}
 	best, ok := granted(g.Grants(), namesOf(c))
 	return person{kind: ByCertificate, name: best.Name, names: namesOf(c), end: c.NotAfter}, ok
+}
+
+// inForce reports whether a chain of certificates is in force now. TLS has checked that when
+// the connection began, which can be long ago.
+func (g *Guard) inForce(chains [][]*x509.Certificate) bool {
+	now := g.now()
+	over := func(c *x509.Certificate) bool { return now.After(c.NotAfter) }
+	return slices.ContainsFunc(chains, func(chain []*x509.Certificate) bool { return !slices.ContainsFunc(chain, over) })
 }
 
 // Certified returns the client that a browser can log in as with its certificate.

@@ -13,15 +13,13 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-
-	"drover/web/answer"
 )
 
 // Bounds of logins that are under way.
 const (
 	flowLife = 10 * time.Minute
 	maxNext  = 1024   // bytes
-	maxUsed  = 10_000 // states that browsers came back with
+	maxUsed  = 10_000 // states of logins that succeeded, or that the provider is asked about
 )
 
 // flow is a login that is under way.
@@ -72,20 +70,21 @@ func (p *Provider) open(sealed string) (f flow, err error) {
 // cookieName returns the name of the cookie of logins. With HTTPS its prefix binds the
 // cookie to the host and to HTTPS.
 func (p *Provider) cookieName() string {
-	if p.secure() {
+	if p.Secure() {
 		return "__Host-drover-login"
 	}
 	return "drover-login"
 }
 
-func (p *Provider) secure() bool { return strings.HasPrefix(p.settings.URL, "https:") }
+// Secure reports whether browsers open the page by HTTPS, also if a proxy ends that.
+func (p *Provider) Secure() bool { return strings.HasPrefix(p.settings.URL, "https:") }
 
 // cookie returns the cookie of a login. The browser comes back from another site, so it has
 // to be lax.
 func (p *Provider) cookie(value string, life time.Duration) *http.Cookie {
 	c := &http.Cookie{
 		Name: p.cookieName(), Value: value, Path: "/", MaxAge: int(life.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.secure(),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.Secure(),
 	}
 	if life <= 0 {
 		c.MaxAge = -1
@@ -96,7 +95,7 @@ func (p *Provider) cookie(value string, life time.Duration) *http.Cookie {
 // Forget returns the cookie that removes the one of a login.
 func (p *Provider) Forget() *http.Cookie { return p.cookie("", 0) }
 
-// flow returns the login that a browser comes back from, once.
+// flow returns the login that a browser comes back from.
 func (p *Provider) flow(r *http.Request, state string) (f flow, err error) {
 	again := func(why string) error { return refuse("This login is over. Begin anew.", errors.New(why)) }
 	c, err := r.Cookie(p.cookieName())
@@ -113,19 +112,36 @@ func (p *Provider) flow(r *http.Request, state string) (f flow, err error) {
 	if !now.Before(f.End) {
 		return f, again("it took more than " + flowLife.String())
 	}
+	return f, nil
+}
+
+// use takes the state of a login, before the provider is asked about it. A state is good once.
+func (p *Provider) use(f flow) error {
+	now := p.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	first := ""
 	for s, end := range p.used {
-		if !now.Before(end) {
+		switch {
+		case !now.Before(end):
 			delete(p.used, s)
+		case first == "" || end.Before(p.used[first]):
+			first = s
 		}
 	}
-	switch _, used := p.used[f.State]; {
-	case used:
-		return f, again("the state was used before")
-	case len(p.used) >= maxUsed:
-		return f, &answer.Error{Code: http.StatusServiceUnavailable, Msg: "Too many logins. Try again in some minutes."}
+	if _, used := p.used[f.State]; used {
+		return refuse("This login is over. Begin anew.", errors.New("the state was used before"))
+	}
+	if len(p.used) >= maxUsed { // the provider itself takes no code twice
+		delete(p.used, first)
 	}
 	p.used[f.State] = f.End
-	return f, nil
+	return nil
+}
+
+// free gives back the state of a login that has failed: it begins nothing.
+func (p *Provider) free(f flow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.used, f.State)
 }

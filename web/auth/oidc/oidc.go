@@ -6,7 +6,8 @@
 //
 // What a login needs until the browser is back (state, nonce, verifier, and where to go next)
 // is in a cookie of that browser, sealed with a key of this process. So people who begin
-// logins and do not end them cost no memory. A state is good once, and for ten minutes.
+// logins and do not end them cost no memory, nor do logins that fail. A state is good for one
+// login, and for ten minutes.
 //
 // The ID token says who it is, and the access token is thrown away. Tokens, codes and the
 // client's secret are in no error and in no log.
@@ -49,7 +50,7 @@ type Provider struct {
 	discovered   *endpoints           // nil: not yet
 	undiscovered error                // why not
 	tried        time.Time            // when that was
-	used         map[string]time.Time // states, until they expire
+	used         map[string]time.Time // states of [Provider.use], until they expire
 }
 
 // endpoints are what the provider says about itself.
@@ -116,9 +117,15 @@ func (p *Provider) Finish(ctx context.Context, r *http.Request) (who Person, nex
 	if iss := query.Get("iss"); iss != "" && iss != p.settings.Issuer { // RFC 9207
 		return who, "", refuse("The answer is not the provider's.", errors.New("iss is not the issuer"))
 	}
+	if err := p.use(f); err != nil {
+		return who, "", err
+	}
 	raw, verifier, err := p.exchange(ctx, query.Get("code"), f.Verifier)
 	if err == nil {
 		who, err = p.person(ctx, verifier, raw, f.Nonce)
+	}
+	if err != nil {
+		p.free(f)
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Asked = true
