@@ -234,3 +234,24 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionsOfOne: a token that logs in again and again ends its own sessions, and no others.
+func TestSessionsOfOne(t *testing.T) {
+	s := newHarness(t)
+	admin, viewer := s.session(t), s.token(t, pools.RoleViewer)
+	first := s.sessionOf(t, viewer)
+	var last map[string]string
+	for range 1500 {
+		s.now = s.now.Add(time.Second)
+		last = s.sessionOf(t, viewer)
+	}
+	code := func(header map[string]string) int {
+		return s.do(request{path: "/api/v1/nodes", anonymous: true, header: header}).Code
+	}
+	if code(admin) != 200 || code(first) != 401 || code(last) != 200 {
+		t.Errorf("got %d for the other token, %d for the first and %d for the last session of this one", code(admin), code(first), code(last))
+	}
+	if again := s.session(t); code(again) != 200 || code(admin) != 200 {
+		t.Error("another session of the other token ends one of its own")
+	}
+}

@@ -30,8 +30,9 @@ const (
 // It accepts every connection. If the anonymous ones are then too many, it closes one of
 // the address that has the most: an idle one if possible, and of several the oldest. So
 // a flood cannot close a new connection before it has opened all of its own again, not
-// even at its own address. An authenticated connection is closed only while it is idle,
-// and only to make room for another one.
+// even at its own address. An authenticated connection is closed only to make room for
+// another one: one that is idle, or else one of the principal that has the most, for one
+// that has fewer.
 type connLimiter struct {
 	log   *slog.Logger
 	lines *lograte.Limiter
@@ -55,8 +56,15 @@ type conn struct {
 	limiter *connLimiter
 	client  netip.Prefix
 	number  uint64 // connections are numbered as they come
-	idle    bool   // it waits for a request after an answer; guarded by limiter.mu
+
+	// Guarded by limiter.mu:
+	principal string // of the first request with a token or a session
+	idle      bool   // it waits for a request after an answer
 }
+
+func (c *conn) ofClient() netip.Prefix { return c.client }
+
+func (c *conn) ofPrincipal() string { return c.principal }
 
 // add counts a new connection, and makes room for it.
 func (l *connLimiter) add(inner net.Conn) *conn {
@@ -79,17 +87,17 @@ func (l *connLimiter) insert(c *conn) (surplus *conn) {
 	l.last++
 	c.number = l.last
 	l.anonymous[c] = true
-	if len(l.anonymous) > maxAnonymous || held(l.anonymous)[c.client] > maxAnonymousPerAddress {
-		surplus = leastUseful(l.anonymous, false)
+	if len(l.anonymous) > maxAnonymous || held(l.anonymous, (*conn).ofClient)[c.client] > maxAnonymousPerAddress {
+		surplus = leastUseful(l.anonymous, false, (*conn).ofClient)
 		delete(l.anonymous, surplus)
 	}
 	return surplus
 }
 
-// authenticate makes a connection an authenticated one. It reports false if these are
-// too many and none of them is idle.
-func (l *connLimiter) authenticate(c *conn) bool {
-	surplus, ok := l.move(c)
+// authenticate makes a connection an authenticated one of a principal. It reports false if
+// these are too many and none of them has to make room.
+func (l *connLimiter) authenticate(c *conn, principal string) bool {
+	surplus, ok := l.move(c, principal)
 	if surplus != nil {
 		_ = surplus.Close() // its client has the error
 	}
@@ -98,35 +106,46 @@ func (l *connLimiter) authenticate(c *conn) bool {
 
 // move moves a connection to the authenticated ones, and returns the one to close if
 // they are too many.
-func (l *connLimiter) move(c *conn) (surplus *conn, ok bool) {
+func (l *connLimiter) move(c *conn, principal string) (surplus *conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.anonymous[c] { // it is authenticated, or being closed
 		return nil, true
 	}
 	if len(l.authenticated) >= maxAuthenticated {
-		if surplus = leastUseful(l.authenticated, true); surplus == nil {
+		if surplus = l.makeRoom(principal); surplus == nil {
 			return nil, false
 		}
 		delete(l.authenticated, surplus)
 	}
 	delete(l.anonymous, c)
-	l.authenticated[c] = true
+	l.authenticated[c], c.principal = true, principal
 	return surplus, true
 }
 
-// leastUseful returns the connection to close first: of the address with the most
-// connections an idle one, and of several the oldest. With onlyIdle it is nil if none is
-// idle.
-func leastUseful(all map[*conn]bool, onlyIdle bool) (least *conn) {
-	of := held(all)
+// makeRoom returns the authenticated connection to close for one of a principal; nil: none.
+func (l *connLimiter) makeRoom(principal string) *conn {
+	if idle := leastUseful(l.authenticated, true, (*conn).ofPrincipal); idle != nil {
+		return idle
+	}
+	busy := leastUseful(l.authenticated, false, (*conn).ofPrincipal)
+	if n := held(l.authenticated, (*conn).ofPrincipal); n[busy.principal] > n[principal]+1 {
+		return busy
+	}
+	return nil
+}
+
+// leastUseful returns the connection to close first: of the client with the most connections
+// an idle one, and of several the oldest. With onlyIdle it is nil if none is idle.
+func leastUseful[K comparable](all map[*conn]bool, onlyIdle bool, client func(*conn) K) (least *conn) {
+	of := held(all, client)
 	idle := map[bool]int{true: 1}
 	for c := range all {
 		if onlyIdle && !c.idle {
 			continue
 		}
 		if least == nil || cmp.Or(
-			cmp.Compare(of[c.client], of[least.client]),
+			cmp.Compare(of[client(c)], of[client(least)]),
 			cmp.Compare(idle[c.idle], idle[least.idle]),
 			cmp.Compare(least.number, c.number)) > 0 {
 			least = c
@@ -136,10 +155,10 @@ func leastUseful(all map[*conn]bool, onlyIdle bool) (least *conn) {
 }
 
 // held returns the number of connections of each client.
-func held(all map[*conn]bool) map[netip.Prefix]int {
-	n := make(map[netip.Prefix]int)
+func held[K comparable](all map[*conn]bool, client func(*conn) K) map[K]int {
+	n := make(map[K]int)
 	for c := range all {
-		n[c.client]++
+		n[client(c)]++
 	}
 	return n
 }
@@ -210,7 +229,7 @@ func (s *Server) countAuthenticated(guard *auth.Guard, next http.Handler) http.H
 			next.ServeHTTP(w, r)
 			return nil
 		}
-		if _, ok := guard.Client(r); ok && !c.limiter.authenticate(c) {
+		if client, ok := guard.Client(r); ok && !c.limiter.authenticate(c, client.Principal()) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			return &answer.Error{Code: http.StatusServiceUnavailable, Msg: "too many requests at a time: try again"}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"drover/e2e/fixture"
+	"drover/pools"
 )
 
 // listening is a server that listens on loopback.
@@ -214,6 +215,34 @@ func TestManyAuthenticated(t *testing.T) {
 	for _, token := range []string{"", secret} {
 		if err := s.get("/healthz", token); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestConnectionsOfOne: a token whose connections are all busy keeps no other client out.
+func TestConnectionsOfOne(t *testing.T) {
+	s := listen(t, false)
+	token := s.token(t, pools.RoleOperator)
+	busy := func(c net.Conn) { // its body does not come
+		fmt.Fprintf(c, "POST /api/v1/power HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", token)
+	}
+	for i := range 512 {
+		c, err := s.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		busy(c)
+		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, "100") { // it is read now
+			t.Fatalf("connection %d: got %q, %v", i, line, err)
+		}
+	}
+	if err := s.get("/api/v1/nodes", token); err == nil {
+		t.Error("one more of the token: it is served")
+	}
+	for range 3 {
+		if err := s.get("/api/v1/nodes", secret); err != nil {
+			t.Errorf("another token: %v", err)
 		}
 	}
 }

@@ -87,13 +87,18 @@ func TestPageStreamOfWhom(t *testing.T) {
 	}
 }
 
-// TestManyPageStreams: a browser has some streams, and room for the rest; so have all together.
+// TestManyPageStreams: a browser has some streams, and room for the rest; so have a token with
+// all of its sessions, and all together.
 func TestManyPageStreams(t *testing.T) {
 	s := listen(t, false)
 	var first *http.Response
 	n := 0
+	token := ""
 	for n < 256 {
-		session := s.login(secret)
+		if n%64 == 0 {
+			token = s.token(t, pools.RoleViewer)
+		}
+		session := s.login(token)
 		for range 4 {
 			resp, _ := s.stream("/events/audit", session)
 			if resp.StatusCode != 200 {
@@ -104,12 +109,14 @@ func TestManyPageStreams(t *testing.T) {
 			}
 			n++
 		}
-		if n > 4 {
+		if n%64 == 0 {
+			session = s.login(token)
+		} else if n > 4 {
 			continue
 		}
 		resp, r := s.stream("/events/audit", session)
 		if resp.StatusCode != 503 {
-			t.Errorf("the fifth of a session: got %d", resp.StatusCode)
+			t.Errorf("the fifth of a session, or the 65th of a token: got %d", resp.StatusCode)
 		}
 		until(t, r, `"code": "too-many-watchers"`, "")
 	}

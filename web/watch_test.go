@@ -212,16 +212,31 @@ func TestWatchEndsWithItsToken(t *testing.T) {
 	}
 }
 
-// TestManyWatchers: there is room for a number of watches, and for lists beside them.
+// TestManyWatchers: there is room for a number of watches, of which a token has its share, and
+// for lists beside them.
 func TestManyWatchers(t *testing.T) {
 	s := listen(t, false)
 	var all []*http.Response
-	for range 64 {
-		resp, _ := s.stream("/api/v1/leases?watch=true", bearer(secret))
-		if resp.StatusCode != 200 {
-			t.Fatalf("watch %d: got %d", len(all), resp.StatusCode)
+	for range 4 {
+		viewer := bearer(s.token(t, pools.RoleViewer))
+		for range 16 {
+			resp, _ := s.stream("/api/v1/leases?watch=true", viewer)
+			if resp.StatusCode != 200 {
+				t.Fatalf("watch %d: got %d", len(all), resp.StatusCode)
+			}
+			all = append(all, resp)
 		}
-		all = append(all, resp)
+		if resp, _ := s.stream("/api/v1/nodes?watch=true", viewer); resp.StatusCode != 503 {
+			t.Errorf("more than its share: got %d", resp.StatusCode)
+		}
+		if len(all) == 64 {
+			break
+		}
+		resp, _ := s.stream("/api/v1/nodes?watch=true", bearer(secret))
+		if resp.StatusCode != 200 {
+			t.Errorf("another token: got %d", resp.StatusCode)
+		}
+		_ = resp.Body.Close()
 	}
 	resp, r := s.stream("/api/v1/nodes?watch=true", bearer(secret))
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {

@@ -122,18 +122,19 @@ var mayImport = map[string][]string{
 	"web/auth/oidc": {"drover/pools", "drover/web/answer"},
 	"web/listing":   {"drover/pools/natural", "drover/web/answer", "drover/web/route"},
 	"web/openapi":   {"drover/pools", "drover/web/answer", "drover/web/route"},
-	"web/route":     {"drover/pools", "drover/web/answer", "drover/web/auth", "drover/web/compress"},
+	"web/route":     {"drover/pools", "drover/web/answer", "drover/web/auth", "drover/web/compress", "drover/web/share"},
+	"web/share":     {},
 
 	"web/client":   {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/answer"},
 	"web/compress": {},
-	"web/watch":    {"drover/web/answer", "drover/web/auth"},
+	"web/watch":    {"drover/web/answer", "drover/web/auth", "drover/web/share"},
 	"web/api": {
 		"drover/pools", "drover/pools/audit", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/natural", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
 		"drover/web/listing", "drover/web/route", "drover/web/watch",
 	},
 	"web/page": {
 		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
-		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/asset", "drover/web/page/change", "drover/web/page/chassis", "drover/web/page/login", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline", "drover/web/watch",
+		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/asset", "drover/web/page/change", "drover/web/page/chassis", "drover/web/page/login", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline", "drover/web/share", "drover/web/watch",
 	},
 	"web/page/asset":    {"drover/web/answer"},
 	"web/page/change":   {"drover/pools", "drover/pools/config/decode", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},

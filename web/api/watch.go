@@ -13,8 +13,7 @@ import (
 
 // feeds are the lists whose changes can be watched.
 type feeds struct {
-	once  sync.Once
-	limit watch.Limit
+	once sync.Once
 
 	nodes      watch.Feed[pools.NodeInfo]
 	shownNodes watch.Feed[pools.NodeInfo] // for clients that see no secrets
@@ -28,7 +27,8 @@ func (a *API) watched() *feeds {
 	f := &a.feeds
 	f.once.Do(func() {
 		f.nodes.All, f.shownNodes.All, f.boots.All, f.leases.All, f.unknowns.All = a.allNodes, a.shownNodes, a.allBoots, a.allLeases, a.Unknowns.List
-		f.nodes.Limit, f.shownNodes.Limit, f.boots.Limit, f.leases.Limit, f.unknowns.Limit = &f.limit, &f.limit, &f.limit, &f.limit, &f.limit
+		limit := watch.NewLimit()
+		f.nodes.Limit, f.shownNodes.Limit, f.boots.Limit, f.leases.Limit, f.unknowns.Limit = limit, limit, limit, limit, limit
 		f.nodes.Key, f.shownNodes.Key = nodeList.Columns[0].Of, nodeList.Columns[0].Of
 		f.boots.Key = bootList.Columns[0].Of
 		f.leases.Key = leaseList.Columns[0].Of

@@ -65,7 +65,7 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request, secret string) (Cl
 	case !client.Role.Includes(pools.RoleViewer):
 		return client, &answer.Error{Code: http.StatusForbidden, Name: answer.CodeForbidden, Msg: "That token is for metrics alone."}
 	}
-	g.begin(w, session{token: hash})
+	g.begin(w, session{of: client.Principal(), token: hash})
 	client.Session = true
 	return client, nil
 }

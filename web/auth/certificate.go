@@ -55,7 +55,7 @@ func (g *Guard) LoginCertified(w http.ResponseWriter, r *http.Request) (Client, 
 		return c, &answer.Error{Code: http.StatusForbidden, Msg: "There is no certificate with a role here that may see the page."}
 	}
 	p, _ := g.holderOf(r)
-	g.begin(w, session{person: &p})
+	g.begin(w, session{of: c.Principal(), person: &p})
 	return c, nil
 }
 

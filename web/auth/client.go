@@ -55,6 +55,10 @@ func (c Client) Needs(role pools.Role) error {
 	}
 }
 
+// Principal returns whom a share of what there is for all counts for: the token, the person, or
+// the user of the socket. It is the same for all of its sessions and connections.
+func (c Client) Principal() string { return string(c.Kind) + " " + c.Name }
+
 // SeesSecrets reports whether the client may read what can be secret: an admin who is no
 // browser.
 func (c Client) SeesSecrets() bool { return !c.Session && c.Role.Includes(pools.RoleAdmin) }

@@ -75,6 +75,6 @@ func (g *Guard) FinishLogin(w http.ResponseWriter, r *http.Request) (c Client, n
 	if !ok || !c.Role.Includes(pools.RoleViewer) {
 		return c, "", &answer.Error{Code: http.StatusForbidden, Name: answer.CodeForbidden, Msg: "No group of " + p.name + " has a role here that may see the page."}
 	}
-	g.begin(w, session{person: &p})
+	g.begin(w, session{of: c.Principal(), person: &p})
 	return c, next, nil
 }

@@ -1,8 +1,10 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
+	"maps"
 	"sync"
 	"time"
 )
@@ -16,6 +18,7 @@ const (
 // session is a session of a browser.
 type session struct {
 	end    time.Time
+	of     string  // the principal
 	token  digest  // that it began with, or
 	person *person // who has logged in without one
 }
@@ -33,22 +36,15 @@ func newSessions(now func() time.Time) *sessions {
 }
 
 // begin starts a session, and returns its cookie. If there are too many sessions, it ends the
-// oldest.
+// oldest of the principal that has the most, which may be this one.
 func (s *sessions) begin(fresh session) string {
 	cookie := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	var first digest
-	for id, other := range s.all {
-		if !now.Before(other.end) {
-			delete(s.all, id)
-		} else if f, ok := s.all[first]; !ok || other.end.Before(f.end) {
-			first = id
-		}
-	}
+	maps.DeleteFunc(s.all, func(_ digest, other session) bool { return !now.Before(other.end) })
 	if len(s.all) >= maxSessions {
-		delete(s.all, first)
+		delete(s.all, s.surplus(fresh.of))
 	}
 	fresh.end = now.Add(sessionLife)
 	if p := fresh.person; p != nil && !p.end.IsZero() && p.end.Before(fresh.end) {
@@ -56,6 +52,21 @@ func (s *sessions) begin(fresh session) string {
 	}
 	s.all[sha256.Sum256([]byte(cookie))] = fresh
 	return cookie
+}
+
+// surplus returns the oldest session of the principal that has the most, with one more of fresh.
+func (s *sessions) surplus(fresh string) (first digest) {
+	n := map[string]int{fresh: 1}
+	for _, other := range s.all {
+		n[other.of]++
+	}
+	for id, other := range s.all {
+		f, ok := s.all[first]
+		if !ok || cmp.Or(n[f.of]-n[other.of], other.end.Compare(f.end)) < 0 {
+			first = id
+		}
+	}
+	return first
 }
 
 // of returns a session; false for one that is not in force.

@@ -35,7 +35,7 @@ import (
 	"drover/web/page/asset"
 	"drover/web/page/login"
 	"drover/web/page/snapshot"
-	"drover/web/watch"
+	"drover/web/share"
 )
 
 //go:embed templates
@@ -62,14 +62,14 @@ type page struct {
 	login *login.Login
 	views []*view
 	cache snapshot.Cache
-	limit watch.Limit // of streams
+	limit share.Limit // of streams
 }
 
 // Handler returns the handler for the page, its forms and its login.
 func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
 	p := &page{
 		Sources: s, api: a, guard: g, html: template.Must(template.ParseFS(templates, "templates/*.html")),
-		cache: snapshot.Cache{API: a}, limit: watch.Limit{Most: maxStreams, Each: maxStreamsEach},
+		cache: snapshot.Cache{API: a}, limit: share.Limit{Most: maxStreams},
 	}
 	p.login = &login.Login{Guard: g, Log: a.Log, Lines: &lograte.Limiter{Log: a.Log}, Render: p.render}
 	p.views = p.allViews()

@@ -13,6 +13,7 @@ import (
 	"drover/web/auth"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"
+	"drover/web/share"
 	"drover/web/watch"
 )
 
@@ -147,17 +148,21 @@ const streamPath = "/events"
 // to a server, and needs some for the rest.
 const (
 	maxStreams     = 256
-	maxStreamsEach = 4 // of a session
+	maxStreamsEach = 64 // of a principal
+	maxStreamsHere = 4  // of a session
 )
 
 // stream returns the handler of the stream of a view, which tells its page when to ask for it
 // again. It has nothing else of the view.
 func (p *page) stream(v *view) answer.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, ok := p.guard.Session(r); !ok {
+		client, ok := p.guard.Session(r)
+		if !ok {
 			return auth.ErrNoToken
 		}
-		s := watch.Revisions{Limit: &p.limit, Client: p.guard.SessionID(r), Every: v.every}
+		s := watch.Revisions{Limit: &p.limit, Every: v.every, Of: []share.Share{
+			{Client: client.Principal(), Most: maxStreamsEach}, {Client: "session " + p.guard.SessionID(r), Most: maxStreamsHere},
+		}}
 		s.Look = func() (string, bool) {
 			client, ok := p.guard.Session(r)
 			if !ok {

@@ -6,9 +6,11 @@
 package route
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"drover/web/answer"
 	"drover/web/auth"
 	"drover/web/compress"
+	"drover/web/share"
 )
 
 // Route is a method of a path.
@@ -123,13 +126,14 @@ func (p *Parameter) check(s string) error {
 // Handler returns the handler for the routes of a table. It answers 404 and 405 for other
 // requests.
 func Handler(log *slog.Logger, table []Route) http.Handler {
+	lists := &share.Limit{Most: maxLists}
 	paths := map[string]answer.Methods{}
 	for i := range table {
 		r := &table[i]
 		if paths[r.Path] == nil {
 			paths[r.Path] = answer.Methods{}
 		}
-		paths[r.Path][r.Method] = r.serve
+		paths[r.Path][r.Method] = func(w http.ResponseWriter, req *http.Request) error { return r.serve(w, req, lists) }
 	}
 	mux := http.NewServeMux()
 	for path, methods := range paths {
@@ -139,8 +143,21 @@ func Handler(log *slog.Logger, table []Route) http.Handler {
 	return mux
 }
 
+// Lists under way, which can take tens of megabytes each until a client has read them.
+const (
+	maxLists     = 32
+	maxListsEach = 8 // of a principal
+
+	listPatience = 10 * time.Second // until there is a place
+)
+
+// isList reports whether the answer is a list, which can be long.
+func (r *Route) isList() bool {
+	return !r.Changes() && r.Answer != nil && reflect.TypeOf(r.Answer).Kind() == reflect.Slice
+}
+
 // serve checks a request by the table, and then handles it.
-func (r *Route) serve(w http.ResponseWriter, req *http.Request) error {
+func (r *Route) serve(w http.ResponseWriter, req *http.Request, lists *share.Limit) error {
 	client, ok := auth.ClientOf(req)
 	if !ok || client.Session && (r.Changes() || r.Secret) {
 		return auth.ErrNoToken
@@ -153,6 +170,16 @@ func (r *Route) serve(w http.ResponseWriter, req *http.Request) error {
 	}
 	if req.Header.Get("If-Match") != "" && !r.Conditional {
 		return answer.BadParameter("If-Match", "leave it out", "%s %s takes no If-Match", r.Method, r.Path)
+	}
+	if r.isList() && !IsWatch(req) {
+		ctx, cancel := context.WithTimeout(req.Context(), listPatience)
+		defer cancel()
+		release, ok := lists.Wait(ctx, share.Share{Client: client.Principal(), Most: maxListsEach})
+		if !ok {
+			w.Header().Set("Retry-After", "5")
+			return &answer.Error{Code: http.StatusServiceUnavailable, Msg: "too many lists at a time", Remedy: "read the answers faster, or in pages (limit)"}
+		}
+		defer release()
 	}
 	if !r.Secret && !r.Changes() && !IsWatch(req) {
 		var end func()

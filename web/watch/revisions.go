@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"net/http"
 	"time"
+
+	"drover/web/share"
 )
 
 // Revisions is a stream that tells that something has changed. It begins with the event alive,
 // which comes again when the stream was silent for long. The event changed says that there is a
 // new revision, and no more: clients ask for what they show themselves. Its ID is the revision.
 type Revisions struct {
-	Limit  *Limit
-	Client string        // that the limit counts the stream for
-	Every  time.Duration // between two looks, and so between two events
+	Limit *share.Limit
+	Of    []share.Share // of the clients that the limit counts the stream for
+	Every time.Duration // between two looks, and so between two events
 	// Look returns the revision now; false if the client may not know it any more.
 	Look func() (revision string, ok bool)
 }
@@ -21,10 +23,11 @@ type Revisions struct {
 // more, or the server ends. A client has the revision of the header Last-Event-ID, or else
 // If-None-Match, and gets no event for that one.
 func (f *Revisions) Serve(w http.ResponseWriter, r *http.Request) error {
-	if err := f.Limit.take(w, f.Client); err != nil {
+	release, err := take(f.Limit, w, f.Of...)
+	if err != nil {
 		return err
 	}
-	defer f.Limit.release(f.Client)
+	defer release()
 	s := newStream(w, 512)
 	if r.Method == http.MethodHead {
 		return nil

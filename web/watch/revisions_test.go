@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"drover/web/share"
 	"drover/web/watch"
 )
 
@@ -19,7 +20,7 @@ func follow(w http.ResponseWriter, header map[string]string, revisions ...string
 	for k, v := range header {
 		r.Header.Set(k, v)
 	}
-	s := watch.Revisions{Limit: &watch.Limit{}, Every: time.Second, Look: func() (string, bool) {
+	s := watch.Revisions{Limit: &share.Limit{Most: 1}, Every: time.Second, Look: func() (string, bool) {
 		if len(revisions) == 0 {
 			return "", false
 		}
@@ -83,7 +84,7 @@ func TestRevisionsEnd(t *testing.T) {
 			defer leave()
 			defer stop()
 			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(watch.WithEnd(client, server))
-			s := watch.Revisions{Limit: &watch.Limit{}, Every: time.Hour, Look: func() (string, bool) { return "a", true }}
+			s := watch.Revisions{Limit: &share.Limit{Most: 1}, Every: time.Hour, Look: func() (string, bool) { return "a", true }}
 			done := make(chan error)
 			began := time.Now()
 			go func() { done <- s.Serve(httptest.NewRecorder(), r) }()

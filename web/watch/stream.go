@@ -43,16 +43,25 @@ func (p pieces) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// send writes an event, whose data is one or more lines.
-func (s *stream) send(id, name string, lines ...[]byte) {
+// send writes an event, whose data is a line.
+func (s *stream) send(id, name string, line []byte) {
+	s.begin(id, name)
+	s.line(line)
+	s.finish()
+}
+
+// begin, line and finish write an event, whose data is several lines.
+func (s *stream) begin(id, name string) {
 	_, _ = s.buffer.WriteString("id: " + id + "\nevent: " + name + "\n") // flush has the error
-	for _, line := range lines {
-		_, _ = s.buffer.WriteString("data: ")
-		_, _ = s.buffer.Write(line)
-		_ = s.buffer.WriteByte('\n')
-	}
+}
+
+func (s *stream) line(line []byte) {
+	_, _ = s.buffer.WriteString("data: ")
+	_, _ = s.buffer.Write(line)
 	_ = s.buffer.WriteByte('\n')
 }
+
+func (s *stream) finish() { _ = s.buffer.WriteByte('\n') }
 
 // alive shows that the stream is in use, if it was silent for long. The ID of the last event is
 // then that of the last one for others.

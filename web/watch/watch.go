@@ -30,6 +30,7 @@ import (
 
 	"drover/web/answer"
 	"drover/web/auth"
+	"drover/web/share"
 )
 
 // Bounds of watches.
@@ -37,7 +38,7 @@ const (
 	maxEvents = 8192 // of a list, that a watcher may be behind
 
 	interval = time.Second      // between two looks at a list
-	share    = 20               // a look takes one part in so many of the time, at most
+	lookPart = 20               // a look takes one part in so many of the time, at most
 	memory   = time.Minute      // how long events are kept when nobody watches
 	silence  = 15 * time.Second // the longest time without a word to a client
 )
@@ -52,8 +53,8 @@ type Feed[T any] struct {
 	// Shown returns the part of a list that a stream begins with; nil: all of it. It may
 	// change the list.
 	Shown func([]T) []T
-	// Limit counts the watchers of this feed and of others.
-	Limit *Limit
+	// Limit counts the watchers of this feed and of others: see [NewLimit].
+	Limit *share.Limit
 
 	mu       sync.Mutex
 	watchers int
@@ -79,10 +80,12 @@ type event[T any] struct{ before, after *version[T] }
 // Serve sends the list and its changes, as far as elements fit, until the client leaves, the
 // server ends, or the token is not in force any more.
 func (f *Feed[T]) Serve(w http.ResponseWriter, r *http.Request, fits func(*T) bool) error {
-	if err := f.Limit.take(w, ""); err != nil {
+	client, _ := auth.ClientOf(r)
+	release, err := take(f.Limit, w, share.Share{Client: client.Principal(), Most: maxWatchersEach})
+	if err != nil {
 		return err
 	}
-	defer f.Limit.release("")
+	defer release()
 	f.join(1)
 	defer f.join(-1)
 	s := newStream(w, 32<<10)
@@ -140,16 +143,19 @@ func send[T any](s *stream, id string, e event[T], fits func(*T) bool) {
 	}
 }
 
+// sendList sends a list, with one element in memory as text at a time: clients can be slow.
 func sendList[T any](s *stream, id string, list []T) {
-	lines := [][]byte{[]byte("[")}
+	s.begin(id, "list")
+	s.line([]byte("["))
 	for i := range list {
 		line, _ := json.Marshal(&list[i]) // the table of routes has its type
 		if i < len(list)-1 {
 			line = append(line, ',')
 		}
-		lines = append(lines, line)
+		s.line(line)
 	}
-	s.send(id, "list", append(lines, []byte("]"))...)
+	s.line([]byte("]"))
+	s.finish()
 }
 
 // join counts a watcher that comes or goes. Without any the events are kept for a while.
@@ -212,7 +218,7 @@ func (f *Feed[T]) look() time.Duration {
 	}
 	f.compare(f.All())
 	f.looked = time.Now()
-	f.pause = max(interval, share*f.looked.Sub(began))
+	f.pause = max(interval, lookPart*f.looked.Sub(began))
 	return f.pause
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover/web/auth"
+	"drover/web/share"
 	"drover/web/watch"
 )
 
@@ -21,7 +22,7 @@ type element struct {
 // serve sends the changes of a list to a client.
 func serve(list func() []element, w http.ResponseWriter) {
 	feed := &watch.Feed[element]{
-		All: list, Key: func(e *element) string { return e.Name }, Limit: &watch.Limit{},
+		All: list, Key: func(e *element) string { return e.Name }, Limit: &share.Limit{Most: 1},
 	}
 	guard := auth.New(auth.NewToken("secret"), nil, false, time.Now)
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
