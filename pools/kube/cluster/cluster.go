@@ -58,6 +58,9 @@ type Cluster struct {
 	stamp   string               // time and size of the file that was read last
 	source  *clientcmdapi.Config // of client, if that came from a Secret
 
+	failing    kubernetes.Interface // in place of client, made once for an error: each node asks for it
+	failingWhy string               // the error
+
 	refused   *RefusedError // of the last answer that was refused
 	refusedAt time.Time
 	silentAt  time.Time // when the API server did not answer
@@ -107,13 +110,17 @@ func (c *Cluster) Client() kubernetes.Interface {
 	default:
 		c.readFile()
 	}
-	switch {
-	case c.client != nil:
+	if c.client != nil {
 		return c.client
-	case c.problem == nil:
-		return failing{&Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is not read yet", Retry: RetrySoon}}.client()
 	}
-	return failing{&Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: c.problem, Retry: RetryLater}}.client()
+	err := &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is not read yet", Retry: RetrySoon}
+	if c.problem != nil {
+		err = &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: c.problem, Retry: RetryLater}
+	}
+	if why := err.Error(); c.failing == nil || c.failingWhy != why {
+		c.failing, c.failingWhy = failing{err}.client(), why
+	}
+	return c.failing
 }
 
 // failing is the transport of a cluster without credentials.
