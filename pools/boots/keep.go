@@ -120,6 +120,8 @@ func (b *boot) describe(p *resolve.Plan) {
 // add keeps a boot that is newer than all others of its machine.
 func (t *Table) add(b *boot) {
 	mac := b.Record.MAC
+	t.added++
+	b.order = t.added
 	t.byMAC[mac] = append(t.byMAC[mac], b)
 	if len(t.byMAC[mac]) > perMachine {
 		t.drop(t.evictable(mac))

@@ -69,12 +69,26 @@ func (r *Record) Reached(step Step) (at StepTime, ok bool) {
 // boot and not of time: a cluster can see a Node Ready before the node reports
 // that it joined.
 func (r *Record) Furthest() (last StepTime, ok bool) {
-	for _, s := range r.Steps {
-		if s.Error == "" && (!ok || s.Step.Rank() > last.Step.Rank()) {
-			last, ok = s, true
+	if i, _ := r.furthest(); i >= 0 {
+		return r.Steps[i], true
+	}
+	return StepTime{}, false
+}
+
+// furthest returns the index and the rank of the step of [Record.Furthest]; -1 without one. It
+// begins at the end, where that step usually is: it is asked for all boots at once.
+func (r *Record) furthest() (at, rank int) {
+	at, rank = -1, -1
+	for i := len(r.Steps) - 1; i >= 0 && rank < len(steps)-1; i-- {
+		s := &r.Steps[i]
+		if s.Error != "" {
+			continue
+		}
+		if n := s.Step.Rank(); at < 0 || n >= rank {
+			at, rank = i, n
 		}
 	}
-	return last, ok
+	return at, rank
 }
 
 // Ended reports whether the boot is complete: with a cluster, when the Node is
@@ -84,8 +98,8 @@ func (r *Record) Ended() bool {
 	if r.Cluster == "" {
 		end = StepOnline
 	}
-	last, ok := r.Furthest()
-	return ok && last.Step.Rank() >= end.Rank()
+	_, rank := r.furthest()
+	return rank >= end.Rank()
 }
 
 // Took returns the time from the previous step that was reached to the given one;

@@ -68,10 +68,22 @@ var steps = [...]StepInfo{
 	{StepReady, ByCluster, "pools/kube", "Node is Ready", false},
 }
 
+// ranks has the index of each step in the order of a boot.
+var ranks = func() map[Step]int {
+	all := make(map[Step]int, len(steps))
+	for i, s := range steps {
+		all[s.Step] = i
+	}
+	return all
+}()
+
 // Rank returns the index of a step in the order of a boot, from 0. It is -1 for a
 // step that this version of drover does not know.
 func (s Step) Rank() int {
-	return slices.IndexFunc(steps[:], func(i StepInfo) bool { return i.Step == s })
+	if i, ok := ranks[s]; ok {
+		return i
+	}
+	return -1
 }
 
 // Reporter returns the party that reports a step; empty for an unknown step.

@@ -27,22 +27,15 @@ const (
 	maxSamples = 50 // the newest transitions count
 )
 
-// transition identifies the step from which boots of one pool go on to the next.
-// Machines of a pool are alike and boot the same image, so their times compare.
-type transition struct {
-	pool string
-	from Step
-}
-
-// MarkStuck returns a copy of records, which are sorted newest first, in which Stuck
-// is set for the boots that are stuck. Only the newest boot of a node can be stuck,
-// whichever of its network cards booted.
+// MarkStuck sets Stuck in the boots that are stuck, and returns records, which are sorted
+// newest first. Only the newest boot of a node can be stuck, whichever of its network cards
+// booted.
 func MarkStuck(records []Record, now time.Time) []Record {
-	times := transitionTimes(records)
-	out := slices.Clone(records)
 	seen := make(map[string]bool, len(records))
-	for i := range out {
-		r := &out[i]
+	var open []*Record
+	times := map[string]transitions{}
+	for i := range records {
+		r := &records[i]
 		if seen[r.Node] {
 			continue
 		}
@@ -51,7 +44,16 @@ func MarkStuck(records []Record, now time.Time) []Record {
 		if !ok || r.Ended() {
 			continue
 		}
-		usual := median(times[transition{r.Pool, last.Step}])
+		open = append(open, r)
+		if times[r.Pool] == nil {
+			times[r.Pool] = transitions{}
+		}
+		times[r.Pool][last.Step] = nil
+	}
+	measure(times, records)
+	for _, r := range open {
+		last, _ := r.Furthest()
+		usual := median(times[r.Pool][last.Step])
 		limit := defaultLimit
 		if usual > 0 {
 			limit = max(limitFactor*usual, minLimit)
@@ -63,25 +65,35 @@ func MarkStuck(records []Record, now time.Time) []Record {
 			r.Stuck = &Stuck{After: last.Step, Since: last.Time, Usual: pools.Duration(usual), Limit: pools.Duration(limit)}
 		}
 	}
-	return out
+	return records
 }
 
-// transitionTimes returns the durations of each transition in the newest boots.
-func transitionTimes(records []Record) map[transition][]time.Duration {
-	times := map[transition][]time.Duration{}
-	for _, r := range records {
-		var before StepTime
-		for _, s := range r.Steps {
+// transitions are the times from a step to the next one, in the boots of one pool. Machines of
+// a pool are alike and boot the same image, so their times compare.
+type transitions map[Step][]time.Duration
+
+// measure sets the times in the newest boots of the transitions that are in times, by pool.
+func measure(times map[string]transitions, records []Record) {
+	for i := range records {
+		r := &records[i]
+		of := times[r.Pool]
+		if of == nil {
+			continue
+		}
+		var before *StepTime
+		for j := range r.Steps {
+			s := &r.Steps[j]
 			if s.Error != "" {
 				continue
 			}
-			if t := (transition{r.Pool, before.Step}); before.Step != "" && len(times[t]) < maxSamples {
-				times[t] = append(times[t], s.Time.Sub(before.Time))
+			if before != nil {
+				if d, asked := of[before.Step]; asked && len(d) < maxSamples {
+					of[before.Step] = append(d, s.Time.Sub(before.Time))
+				}
 			}
 			before = s
 		}
 	}
-	return times
 }
 
 // median returns the median of durations, at least a millisecond; 0 for fewer than

@@ -1,6 +1,7 @@
 package boots
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -72,6 +73,7 @@ type Table struct {
 	known   shelves               // of machines that a node declares
 	unknown shelves               // of all others
 	last    time.Time             // the time of the newest ID, so that IDs are unique
+	added   uint64                // boots so far: the order of the newest
 	dirty   map[*boot]bool        // changed since they were stored
 	deleted []string              // IDs of dropped boots that the storage may have, the oldest first
 }
@@ -88,12 +90,13 @@ type boot struct {
 	Signed     bool      `json:"signed,omitempty"`    // the node signs its events
 	Uptime     float64   `json:"uptime,omitempty"`    // of the last signed event
 
-	bound    bool  // KeyHash is durable
-	leased   bool  // the firmware took the address that it was offered
-	unsigned int   // events without a signature since the claim
-	shelf    *fifo // that holds the boot; nil: it was dropped
-	unstored bool  // the nonce was issued while the storage was unavailable
-	enqueued bool  // the storage may have the boot
+	bound    bool   // KeyHash is durable
+	leased   bool   // the firmware took the address that it was offered
+	unsigned int    // events without a signature since the claim
+	shelf    *fifo  // that holds the boot; nil: it was dropped
+	unstored bool   // the nonce was issued while the storage was unavailable
+	order    uint64 // in the order of the IDs
+	enqueued bool   // the storage may have the boot
 }
 
 // NewTable returns an empty table.
@@ -276,15 +279,25 @@ func (t *Table) Current(mac pools.MAC) (Record, bool) {
 // List returns all boots, the newest first. They share their steps with the
 // table and must not be changed.
 func (t *Table) List() []Record {
+	type place struct {
+		order uint64
+		*boot
+	}
 	t.mu.Lock()
-	all := make([]Record, 0, t.known.len()+t.unknown.len())
+	sorted := make([]place, 0, t.known.len()+t.unknown.len())
 	for _, boots := range t.byMAC {
 		for _, b := range boots {
-			all = append(all, b.Record)
+			sorted = append(sorted, place{b.order, b})
 		}
 	}
 	t.mu.Unlock()
-	slices.SortFunc(all, NewestFirst)
+	slices.SortFunc(sorted, func(a, b place) int { return cmp.Compare(b.order, a.order) })
+	all := make([]Record, len(sorted))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range sorted {
+		all[i] = sorted[i].Record
+	}
 	return all
 }
 

@@ -98,9 +98,3 @@ func (a *API) CheckNextBoots(names []string, next pools.NextBoot, by auth.Client
 	}
 	return errs
 }
-
-// withNext returns a node with its next boot.
-func (a *API) withNext(n pools.NodeInfo) pools.NodeInfo {
-	n.NextBoot = a.NextBoots.Pending(n.Name)
-	return n
-}

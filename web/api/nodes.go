@@ -75,18 +75,17 @@ var nodeList = listing.List[pools.NodeInfo]{Max: maxNodes, Columns: []listing.Co
 	{Name: "since", Of: func(n *pools.NodeInfo) string { return listing.Time(n.Status.Since) }, SortOnly: true},
 }}
 
-// withMoves returns nodes with their next boots and moves.
+// withMoves sets the next boots and moves of nodes, and returns them.
 func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
 	moves := map[string]*pools.Move{}
 	for _, m := range a.Moves() {
 		moves[m.As] = &m
 	}
-	nodes := make([]pools.NodeInfo, len(infos)) // not nil: [] rather than null
-	for i, n := range infos {
-		nodes[i] = a.withNext(n)
-		nodes[i].Move = moves[n.Name]
+	for i := range infos {
+		n := &infos[i]
+		n.NextBoot, n.Move = a.NextBoots.Pending(n.Name), moves[n.Name]
 	}
-	return nodes
+	return infos
 }
 
 // listNodes answers with all nodes, and with ?catchall=true also with the machines of

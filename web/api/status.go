@@ -20,13 +20,18 @@ type observed struct {
 
 func (a *API) observe() observed {
 	now := a.Now()
-	o := observed{boots.MarkStuck(a.Boots.List(), now), map[string]*boots.Record{}, map[pools.MAC]netip.Addr{}, map[string]pools.PowerNode{}, map[string][]string{}}
+	records, leases := boots.MarkStuck(a.Boots.List(), now), a.Leases.List()
+	o := observed{
+		records, make(map[string]*boots.Record, len(records)), make(map[pools.MAC]netip.Addr, len(leases)),
+		map[string]pools.PowerNode{}, map[string][]string{},
+	}
 	for i := range o.records {
 		if r := &o.records[i]; o.boots[r.Node] == nil {
 			o.boots[r.Node] = r
 		}
 	}
-	for _, l := range a.Leases.List() {
+	for i := range leases {
+		l := &leases[i]
 		if l.State(now) == pools.LeaseActive && (!o.leases[l.MAC].IsValid() || l.Address.Is4()) {
 			o.leases[l.MAC] = l.Address
 		}
@@ -44,21 +49,23 @@ func (a *API) observe() observed {
 	return o
 }
 
-// status returns how a node is.
-func (o *observed) status(n *pools.NodeInfo) *pools.NodeStatus {
-	s := &pools.NodeStatus{State: pools.NodeNew, Address: n.IP, PoolTags: o.poolTags[n.Pool]}
-	macs := n.MACs
-	if b := o.boots[n.Name]; b != nil {
-		o.boot(s, b)
-		macs = append(slices.Clip(macs), b.MAC)
-	}
+// status sets how a node is.
+func (o *observed) status(s *pools.NodeStatus, n *pools.NodeInfo) {
+	*s = pools.NodeStatus{State: pools.NodeNew, Address: n.IP, PoolTags: o.poolTags[n.Pool]}
 	if !s.Address.IsValid() {
 		s.Address = n.IP6
 	}
-	for _, m := range macs { // what it uses counts more than what it shall have
+	uses := func(m pools.MAC) { // what it uses counts more than what it shall have
 		if a, ok := o.leases[m]; ok {
 			s.Address = a
 		}
+	}
+	for _, m := range n.MACs {
+		uses(m)
+	}
+	if b := o.boots[n.Name]; b != nil {
+		o.boot(s, b)
+		uses(b.MAC)
 	}
 	if p, ok := o.power[n.Name]; ok {
 		s.Power, s.PowerSeen = p.State, p.Time
@@ -69,7 +76,6 @@ func (o *observed) status(n *pools.NodeInfo) *pools.NodeStatus {
 	case n.Move != nil:
 		s.State, s.Since, s.Detail = pools.NodeMoving, n.Move.Since, n.Move.Summary()
 	}
-	return s
 }
 
 // boot sets what the newest boot of a machine tells.
@@ -106,15 +112,17 @@ func (o *observed) catchAll() (out []pools.NodeInfo) {
 
 // withStatus sets the status of nodes.
 func (a *API) withStatus(nodes []pools.NodeInfo, o observed) []pools.NodeInfo {
+	all := make([]pools.NodeStatus, len(nodes))
 	for i := range nodes {
-		nodes[i].Status = o.status(&nodes[i])
+		o.status(&all[i], &nodes[i])
+		nodes[i].Status = &all[i]
 	}
 	return nodes
 }
 
 // Machine is a node, or a machine of a catch-all pool, with its newest boot.
 type Machine struct {
-	pools.NodeInfo
+	*pools.NodeInfo
 	Boot *boots.Record // nil: none is known
 }
 
@@ -122,8 +130,10 @@ type Machine struct {
 // with its status; and all boots, the newest first, with those marked that are stuck.
 func (a *API) Machines() (all []Machine, records []boots.Record) {
 	o := a.observe()
-	for _, n := range a.nodesOf(o) {
-		all = append(all, Machine{n, o.boots[n.Name]})
+	nodes := a.nodesOf(o)
+	all = make([]Machine, len(nodes))
+	for i := range nodes {
+		all[i] = Machine{&nodes[i], o.boots[nodes[i].Name]}
 	}
 	return all, o.records
 }
@@ -139,7 +149,9 @@ func (a *API) nodesOf(o observed) []pools.NodeInfo {
 // pools included.
 func (a *API) CountStates() map[string]map[pools.NodeState]int {
 	count := map[string]map[pools.NodeState]int{}
-	for _, n := range a.allNodes() {
+	nodes := a.allNodes()
+	for i := range nodes {
+		n := &nodes[i]
 		if count[n.Pool] == nil {
 			count[n.Pool] = map[pools.NodeState]int{}
 		}

@@ -78,7 +78,7 @@ func (p *page) node(r *request) (any, error) {
 		v.Since = text.Ago(r.Now.Sub(m.Status.Since))
 	}
 	if m.Declared() {
-		v.Where = declaredAt(&m.NodeInfo)
+		v.Where = declaredAt(m.NodeInfo)
 	}
 	v.Facts = nodeFacts(m, r)
 	v.boots(p, m, r)
@@ -141,7 +141,7 @@ func nodeFacts(m *snapshot.Machine, r *request) []fact {
 		add("Slot", table.Cell{Text: m.ChassisSlot.Chassis + " " + m.ChassisSlot.Slot, URL: "/chassis#chassis-" + m.ChassisSlot.Chassis})
 	}
 	if !m.Declared() {
-		add("From", table.Cell{Text: declaredAt(&m.NodeInfo)})
+		add("From", table.Cell{Text: declaredAt(m.NodeInfo)})
 	}
 	if m.NextBoot != "" {
 		add("Next boot", table.Cell{Text: string(m.NextBoot), Sub: []string{"once; then as its pool says"}})

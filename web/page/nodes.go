@@ -40,7 +40,7 @@ func (p *page) nodes(r *request) (any, error) {
 func machineList(r *request) *table.List[snapshot.Machine] {
 	text := func(of func(*snapshot.Machine) string) func(*snapshot.Machine) []string { return table.One(of) }
 	return &table.List[snapshot.Machine]{
-		Sort: "name", Search: func(m *snapshot.Machine) string { return m.Search },
+		Sort: "name", Search: (*snapshot.Machine).SearchText,
 		Columns: []table.Column[snapshot.Machine]{
 			{Name: "name", Head: "Node", Of: text(func(m *snapshot.Machine) string { return m.Name }), Key: nameKey},
 			{Name: "state", Head: "State", Pick: true, Of: text(func(m *snapshot.Machine) string { return string(m.State) })},
@@ -78,7 +78,7 @@ func nodeRow(m *snapshot.Machine, r *request) table.Row {
 		how.Sub = append(how.Sub, printable.Line(m.Status.Detail, maxText))
 	}
 	if m.Boot != nil && !m.Boot.Ended() {
-		how.Steps = [2]int{snapshot.Progress(m.Boot), len(snapshot.UsualSteps())}
+		how.Steps = [2]int{snapshot.Progress(m.Boot), snapshot.UsualSteps()}
 	}
 	if m.NextBoot != "" {
 		how.Sub = append(how.Sub, "next boot: "+string(m.NextBoot))

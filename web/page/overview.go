@@ -117,7 +117,7 @@ func (v *overview) booting(r *request) {
 	for _, m := range shown {
 		v.Booting = append(v.Booting, bootLine{
 			Name: m.Name, URL: table.NodePath(m.Name), State: m.State, Step: m.Status.Detail, Since: text.Ago(r.Now.Sub(m.Status.Since)),
-			Steps: [2]int{snapshot.Progress(m.Boot), len(snapshot.UsualSteps())}, Pool: m.Pool,
+			Steps: [2]int{snapshot.Progress(m.Boot), snapshot.UsualSteps()}, Pool: m.Pool,
 		})
 	}
 }

@@ -35,14 +35,13 @@ type Machine struct {
 	State   string      // as the API has it, or [Failing]; also a CSS class
 	InPool  *pools.Pool // as the config has it; nil: it has none of that name
 	Cause   string      // key of a [Cause]; empty: nothing is wrong with it
-	Search  string      // the text that a search looks in, in lower case
 	Problem string      // what is wrong with it, as text
 }
 
 // New returns what an API knows now of the machines of a farm.
 func New(a *api.API, farm *resolve.Farm) *Snapshot {
 	s := &Snapshot{
-		Farm: farm, Now: a.Now(), ByName: map[string]*Machine{}, Counts: map[string]int{},
+		Farm: farm, Now: a.Now(), Counts: map[string]int{},
 		Unknowns: a.Unknowns.List(), Problems: a.Ready(context.Background()),
 	}
 	inPool := map[string]*pools.Pool{}
@@ -51,13 +50,12 @@ func New(a *api.API, farm *resolve.Farm) *Snapshot {
 	}
 	all, records := a.Machines()
 	s.Records = records
-	s.Machines = make([]Machine, len(all))
+	s.Machines, s.ByName = make([]Machine, len(all)), make(map[string]*Machine, len(all))
 	groups := map[string]*Cause{}
 	for i := range all {
 		m := &s.Machines[i]
 		m.Machine, m.InPool = all[i], inPool[all[i].Pool]
 		m.State = stateOf(&all[i])
-		m.Search = searchText(m)
 		s.ByName[m.Name] = m
 		s.Counts[m.State]++
 		m.group(groups)
@@ -69,8 +67,8 @@ func New(a *api.API, farm *resolve.Farm) *Snapshot {
 	return s
 }
 
-// searchText returns what a search finds a machine by.
-func searchText(m *Machine) string {
+// SearchText returns what a search finds a machine by, in lower case.
+func (m *Machine) SearchText() string {
 	words := []string{m.Name, m.Pool, m.State, m.Status.Cluster, m.Status.Image, m.ChassisSlot.String(), strings.Join(m.Tags, " ")}
 	if m.Status.Address.IsValid() {
 		words = append(words, m.Status.Address.String())

@@ -134,15 +134,18 @@ func (m *Machine) isOwn(word string) bool {
 	return word[0] >= '0' && word[0] <= '9'
 }
 
-// UsualSteps returns the steps of most boots.
-func UsualSteps() (all []boots.Step) {
+// usualSteps are the steps of most boots.
+var usualSteps = func() (all []boots.Step) {
 	for _, s := range boots.Steps() {
 		if !s.Optional {
 			all = append(all, s.Step)
 		}
 	}
 	return all
-}
+}()
+
+// UsualSteps returns the number of steps of most boots.
+func UsualSteps() int { return len(usualSteps) }
 
 // Progress returns how many of the usual steps a boot has reached.
 func Progress(b *boots.Record) (n int) {
@@ -150,7 +153,7 @@ func Progress(b *boots.Record) (n int) {
 	if !ok {
 		return 0
 	}
-	for _, s := range UsualSteps() {
+	for _, s := range usualSteps {
 		if s.Rank() <= last.Step.Rank() {
 			n++
 		}

@@ -1,0 +1,73 @@
+package browser
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"testing"
+	"time"
+
+	"drover/pools/boots"
+	"drover/web/page/snapshot"
+)
+
+// BenchmarkRefresh is the time of refreshes at 10 000 machines, of which 2 000 boot: first of
+// collecting the machines, which all open pages share, then of views that nobody else has open. It
+// needs no browser. Run it with -test.cpu 1, as DHCP has it on a host with one processor.
+func BenchmarkRefresh(b *testing.B) {
+	const nodes, booting = 10_000, 2_000
+	f := newFarm(b, nodes)
+	for i := range nodes {
+		n := len(boots.Steps())
+		if i >= nodes-booting {
+			n = 2 + i%6
+		}
+		f.boot(b, mac(i), n, time.Minute, "")
+	}
+	b.Run("collect", func(b *testing.B) {
+		for b.Loop() {
+			snapshot.New(f.Web.API, f.Live.Farm())
+		}
+	})
+	c := loggedIn(b, f)
+	for _, path := range []string{"/?", "/nodes?", "/nodes?q=m1c", "/nodes?state=booting&sort=-since", "/nodes?sort=address", "/nodes/" + name(nodes-1) + "?"} {
+		b.Run(path, func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				i++
+				fetch(b, c, fmt.Sprintf("%s%s&other=%d", f.url, path, i))
+			}
+		})
+	}
+}
+
+// loggedIn returns a client with a session.
+func loggedIn(t testing.TB, f *farm) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar}
+	resp, err := c.PostForm(f.url+"/login", url.Values{"token": {f.token}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return c
+}
+
+// fetch reads a page.
+func fetch(t testing.TB, c *http.Client, url string) {
+	t.Helper()
+	resp, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, resp.Status, err)
+	}
+}
