@@ -74,7 +74,11 @@ type transitions map[Step][]time.Duration
 
 // measure sets the times in the newest boots of the transitions that are in times, by pool.
 func measure(times map[string]transitions, records []Record) {
-	for i := range records {
+	lacking := 0 // transitions with fewer samples than count
+	for _, of := range times {
+		lacking += len(of)
+	}
+	for i := 0; i < len(records) && lacking > 0; i++ {
 		r := &records[i]
 		of := times[r.Pool]
 		if of == nil {
@@ -88,7 +92,9 @@ func measure(times map[string]transitions, records []Record) {
 			}
 			if before != nil {
 				if d, asked := of[before.Step]; asked && len(d) < maxSamples {
-					of[before.Step] = append(d, s.Time.Sub(before.Time))
+					if of[before.Step] = append(d, s.Time.Sub(before.Time)); len(d)+1 == maxSamples {
+						lacking--
+					}
 				}
 			}
 			before = s

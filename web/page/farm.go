@@ -20,7 +20,7 @@ func (p *page) pools(r *request) (any, error) {
 			{Name: "nodes", Head: "Nodes", Of: table.One(func(v *pools.PoolInfo) string { return fmt.Sprint(v.Nodes) })},
 			{Name: "cluster", Head: "Cluster", Of: table.One(func(v *pools.PoolInfo) string { return v.Cluster }), Pick: true},
 			{Name: "image", Head: "Image", Of: table.One(func(v *pools.PoolInfo) string { return v.Image }), Pick: true},
-			{Name: "tag", Head: "Tags", Of: func(v *pools.PoolInfo) []string { return v.Tags }, Pick: true},
+			{Name: "tag", Head: "Tags", Of: table.Many(func(v *pools.PoolInfo) []string { return v.Tags }), Pick: true},
 			{Head: "Unknown hardware"}, {Head: "Declared"},
 		},
 		Row: func(v *pools.PoolInfo) table.Row {
@@ -56,7 +56,7 @@ func (p *page) tags(r *request) (any, error) {
 		Columns: []table.Column[pools.TagInfo]{
 			{Name: "name", Head: "Tag", Of: table.One(func(v *pools.TagInfo) string { return v.Name })},
 			{Name: "nodes", Head: "Nodes that have it", Of: table.One(func(v *pools.TagInfo) string { return fmt.Sprint(v.Nodes) })},
-			{Name: "pool", Head: "Pools that name it", Of: func(v *pools.TagInfo) []string { return v.Pools }, Pick: true},
+			{Name: "pool", Head: "Pools that name it", Of: table.Many(func(v *pools.TagInfo) []string { return v.Pools }), Pick: true},
 		},
 		Row: func(v *pools.TagInfo) table.Row {
 			n := table.Cell{Text: fmt.Sprint(v.Nodes), URL: table.To("/nodes", "tag", v.Name)}
@@ -81,7 +81,7 @@ func (p *page) clusters(r *request) (any, error) {
 			{Name: "state", Head: "State", Of: table.One(func(v *pools.ClusterInfo) string { return wrong["cluster "+v.Name] })},
 			{Name: "nodes", Head: "Nodes of its pools", Of: table.One(func(v *pools.ClusterInfo) string { return fmt.Sprint(v.Nodes) })},
 			{Head: "Ready in it"},
-			{Name: "pool", Head: "Pools", Of: func(v *pools.ClusterInfo) []string { return v.Pools }, Pick: true},
+			{Name: "pool", Head: "Pools", Of: table.Many(func(v *pools.ClusterInfo) []string { return v.Pools }), Pick: true},
 			{Head: "Control plane"},
 		},
 		Row: func(v *pools.ClusterInfo) table.Row {

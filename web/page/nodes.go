@@ -33,25 +33,27 @@ func (p *page) nodes(r *request) (any, error) {
 		t.Actions = []table.Pair{{Name: "next", Value: "Next boot"}, {Name: "power", Value: "Power"}, {Name: "move", Value: "Move"}, {Name: "tag", Value: "Tag"}, {Name: "remove", Value: "Remove"}}
 	}
 	l := machineList(r)
-	return l.View(t, r.query, r.Machines), nil
+	index := snapshot.Once(r.Shared, "nodes", func() *table.Index[snapshot.Machine] { return l.Index(r.Machines) })
+	return index.View(t, r.query, l.Row), nil
 }
 
 // machineList is the list of machines, as a client sees it.
 func machineList(r *request) *table.List[snapshot.Machine] {
-	text := func(of func(*snapshot.Machine) string) func(*snapshot.Machine) []string { return table.One(of) }
+	text := table.One[snapshot.Machine]
 	return &table.List[snapshot.Machine]{
+		Last: func(m *snapshot.Machine) bool { return m.CatchAll }, // anyone can invent them
 		Sort: "name", Search: (*snapshot.Machine).SearchText,
 		Columns: []table.Column[snapshot.Machine]{
-			{Name: "name", Head: "Node", Of: text(func(m *snapshot.Machine) string { return m.Name }), Key: nameKey},
+			{Name: "name", Head: "Node", Of: text(func(m *snapshot.Machine) string { return m.Name })},
 			{Name: "state", Head: "State", Pick: true, Of: text(func(m *snapshot.Machine) string { return string(m.State) })},
 			{Name: "pool", Head: "Pool", Pick: true, Of: text(func(m *snapshot.Machine) string { return m.Pool })},
 			{Name: "cluster", Head: "Cluster", Pick: true, Of: table.One(clusterOf)},
 			{Name: "address", Head: "Address", Of: table.One(addressText)},
-			{Name: "mac", Head: "MAC", Of: macTexts},
+			{Name: "mac", Head: "MAC", Of: table.Many(macTexts)},
 			{Name: "image", Head: "Image", Pick: true, Of: text(func(m *snapshot.Machine) string { return m.Status.Image })},
 			{Name: "since", Head: "Since", Of: text(func(m *snapshot.Machine) string { return timeKey(m.Status.Since) })},
-			{Name: "tag", Pick: true, Of: func(m *snapshot.Machine) []string {
-				return slices.Concat(m.Status.PoolTags, m.Tags)
+			{Name: "tag", Pick: true, Of: func(m *snapshot.Machine, fits func(string) bool) bool {
+				return slices.ContainsFunc(m.Status.PoolTags, fits) || slices.ContainsFunc(m.Tags, fits)
 			}},
 			{Name: "chassis", Pick: true, Of: text(func(m *snapshot.Machine) string { return m.ChassisSlot.Chassis })},
 			{Name: "cause", Of: text(func(m *snapshot.Machine) string { return m.Cause })},
@@ -156,11 +158,3 @@ func declaredAt(n *pools.NodeInfo) string {
 
 // joined returns words with commas.
 func joined(words []string) string { return strings.Join(words, ", ") }
-
-// nameKey puts machines that no node declares behind the others: anyone can invent them.
-func nameKey(m *snapshot.Machine) string {
-	if m.CatchAll {
-		return "z " + m.Name
-	}
-	return "a " + m.Name
-}

@@ -19,6 +19,26 @@ type Shared struct {
 	made  time.Time     // by the clock of this process
 	cost  time.Duration // of it and its pages
 	pages map[string]*Page
+	once  map[string]*derived
+}
+
+// derived is what was made of a snapshot.
+type derived struct {
+	made  sync.Once
+	value any
+}
+
+// Once returns what f makes of a snapshot, of which there is one for each key.
+func Once[T any](s *Shared, key string, f func() T) T {
+	s.mu.Lock()
+	d := s.once[key]
+	if d == nil {
+		d = &derived{}
+		s.once[key] = d
+	}
+	s.mu.Unlock()
+	d.made.Do(func() { d.value = f() })
+	return d.value.(T)
 }
 
 // The lifetime of a snapshot: as long as it and its pages cannot take more than 5 % of a
@@ -61,7 +81,7 @@ func (c *Cache) Get() *Shared {
 		return s
 	}
 	began := time.Now()
-	s := &Shared{Snapshot: New(c.API, farm), pages: map[string]*Page{}}
+	s := &Shared{Snapshot: New(c.API, farm), pages: map[string]*Page{}, once: map[string]*derived{}}
 	s.made = time.Now()
 	s.cost = s.made.Sub(began)
 	c.last = s

@@ -5,13 +5,9 @@
 package table
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-
-	"drover/pools/natural"
 )
 
 // List is a kind of list: its columns, and how it is searched. Filters, order and place are
@@ -20,21 +16,31 @@ type List[T any] struct {
 	Columns []Column[T]
 	Search  func(*T) string // the text that a search looks in, in lower case; nil: there is none
 	Row     func(*T) Row
-	Sort    string // the usual order; empty: as the elements come
+	Sort    string        // the usual order; empty: as the elements come
+	Last    func(*T) bool // is behind the others in every order; nil: no element is
 }
 
 // Column is a property of the elements of a list.
 type Column[T any] struct {
-	Name string            // in the query
-	Head string            // of the table; empty: it is only a filter
-	Of   func(*T) []string // its values
-	Key  func(*T) string   // for the order, if that is not that of the values
-	Pick bool              // there is a filter with a choice of the values
+	Name string          // in the query
+	Head string          // of the table; empty: it is only a filter
+	Of   Values[T]       // its values
+	Key  func(*T) string // for the order, if that is not that of the values
+	Pick bool            // there is a filter with a choice of the values
 }
 
+// Values are the values of a property. The function calls fits with each until one fits, and
+// reports whether one did.
+type Values[T any] func(v *T, fits func(string) bool) bool
+
 // One returns the values of a property that has only one.
-func One[T any](of func(*T) string) func(*T) []string {
-	return func(v *T) []string { return []string{of(v)} }
+func One[T any](of func(*T) string) Values[T] {
+	return func(v *T, fits func(string) bool) bool { return fits(of(v)) }
+}
+
+// Many returns the values of a property that has several.
+func Many[T any](of func(*T) []string) Values[T] {
+	return func(v *T, fits func(string) bool) bool { return slices.ContainsFunc(of(v), fits) }
 }
 
 // pageSize is the number of rows of a page.
@@ -108,162 +114,18 @@ func (c Cell) Whole() bool {
 
 // View returns the part of a list that a query asks for.
 func (l *List[T]) View(t Table, query url.Values, all []T) Table {
-	t.Total, t.Search, t.Q = len(all), l.Search != nil, query.Get("q")
-	l.filters(&t, query, all)
-	part := l.Filter(query, all)
-	t.Matched, t.Filtered = len(part), len(part) < len(all)
-	l.heads(&t, query)
-	part = l.sorted(query.Get("sort"), part)
-	last := max(1, (len(part)+pageSize-1)/pageSize)
-	number, _ := strconv.Atoi(query.Get("page"))
-	number = min(max(number, 1), last)
-	from := (number - 1) * pageSize
-	to := min(from+pageSize, len(part))
-	for i := from; i < to; i++ {
-		t.Rows = append(t.Rows, l.Row(&part[i]))
-	}
-	t.From, t.To = min(from+1, to), to
-	if number > 1 {
-		t.Previous = With(t.Path, query, "page", strconv.Itoa(number-1))
-	}
-	if number < last {
-		t.Next = With(t.Path, query, "page", strconv.Itoa(number+1))
-	}
-	return t
-}
-
-// filters sets the filters with a choice, and the other parameters.
-func (l *List[T]) filters(t *Table, query url.Values, all []T) {
-	for _, c := range l.Columns {
-		value := query.Get(c.Name)
-		if !c.Pick {
-			if value != "" && c.Of != nil {
-				t.Keep = append(t.Keep, Pair{c.Name, value})
-			}
-			continue
-		}
-		seen := map[string]bool{}
-		for i := range all {
-			for _, v := range c.Of(&all[i]) {
-				seen[v] = true
-			}
-		}
-		if value != "" {
-			seen[value] = true // also one that no element has any more
-		}
-		delete(seen, "")
-		if len(seen) < 2 && value == "" {
-			continue
-		}
-		f := Filter{Name: c.Name, Value: value}
-		for v := range seen {
-			f.Options = append(f.Options, v)
-		}
-		slices.SortFunc(f.Options, natural.Compare)
-		f.Options = f.Options[:min(len(f.Options), maxOptions)]
-		t.Filters = append(t.Filters, f)
-	}
-	if sort := query.Get("sort"); sort != "" {
-		t.Keep = append(t.Keep, Pair{"sort", sort})
-	}
+	return l.Index(all).View(t, query, l.Row)
 }
 
 // Picks returns what can be chosen of the elements that the query describes.
 func (l *List[T]) Picks(query url.Values, all []T) (picks []string) {
-	part := l.Filter(query, all)
-	for i := range part {
-		if pick := l.Row(&part[i]).Pick; pick != "" {
+	x := l.Index(all)
+	for _, i := range x.matching(query, x.order("")) {
+		if pick := l.Row(&all[i]).Pick; pick != "" {
 			picks = append(picks, pick)
 		}
 	}
 	return picks
-}
-
-// Filter returns the elements that the query describes.
-func (l *List[T]) Filter(query url.Values, all []T) []T {
-	var tests []func(*T) bool
-	for _, c := range l.Columns {
-		value := query.Get(c.Name)
-		if c.Of == nil || value == "" {
-			continue
-		}
-		words := strings.Split(value, ",")
-		tests = append(tests, func(v *T) bool {
-			return slices.ContainsFunc(c.Of(v), func(s string) bool { return s == value || slices.Contains(words, s) })
-		})
-	}
-	for word := range strings.FieldsSeq(strings.ToLower(query.Get("q"))) {
-		if l.Search != nil {
-			tests = append(tests, func(v *T) bool { return strings.Contains(l.Search(v), word) })
-		}
-	}
-	if len(tests) == 0 {
-		return all
-	}
-	var part []T
-	for i := range all {
-		if !slices.ContainsFunc(tests, func(fits func(*T) bool) bool { return !fits(&all[i]) }) {
-			part = append(part, all[i])
-		}
-	}
-	return part
-}
-
-// heads sets the heads of the columns.
-func (l *List[T]) heads(t *Table, query url.Values) {
-	sort := cmp.Or(query.Get("sort"), l.Sort)
-	for _, c := range l.Columns {
-		if c.Head == "" {
-			continue
-		}
-		h := Head{Text: c.Head}
-		if c.Of != nil || c.Key != nil {
-			next := c.Name
-			switch sort {
-			case c.Name:
-				h.Sorted, next = "ascending", "-"+c.Name
-			case "-" + c.Name:
-				h.Sorted = "descending"
-			}
-			h.URL = With(t.Path, query, "sort", next, "page", "")
-		}
-		t.Heads = append(t.Heads, h)
-	}
-}
-
-// sorted returns elements in the order of a column, reversed with a minus. Equal ones stay
-// as they come.
-func (l *List[T]) sorted(sort string, all []T) []T {
-	name, reversed := strings.CutPrefix(cmp.Or(sort, l.Sort), "-")
-	i := slices.IndexFunc(l.Columns, func(c Column[T]) bool { return name != "" && c.Name == name && c.Head != "" })
-	if i < 0 {
-		return all
-	}
-	c := l.Columns[i]
-	type item struct {
-		at  int
-		key string
-	}
-	items := make([]item, len(all))
-	for i := range all {
-		items[i].at = i
-		if c.Key != nil {
-			items[i].key = c.Key(&all[i])
-		} else {
-			items[i].key = strings.Join(c.Of(&all[i]), ",")
-		}
-	}
-	slices.SortStableFunc(items, func(a, b item) int {
-		if reversed {
-			a, b = b, a
-		}
-		return natural.Compare(a.key, b.key)
-	})
-	out := make([]T, len(all))
-	for i, it := range items {
-		out[i] = all[it.at]
-	}
-	return out
 }
 
 // With returns the URL of a path and a query with other values. An empty value removes a
