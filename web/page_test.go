@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"drover/e2e/fixture"
@@ -244,6 +245,51 @@ func TestUnchanged(t *testing.T) {
 	if resp := s.do(request{path: "/nodes", anonymous: true, header: header}); resp.Code != 200 {
 		t.Errorf("after a change: got %d", resp.Code)
 	}
+}
+
+// TestReaders: people with the same rights share what is rendered of a page, and no page has the
+// name or the ETag of another reader.
+func TestReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // so that all see one snapshot
+		made := 0
+		s := newHarness(t, func(s *harness) {
+			s.Page.Explain = func(pools.MAC) page.Explanation {
+				made++
+				return page.Explanation{}
+			}
+		})
+		tags := map[string]string{}
+		tokens := []string{s.token(t, pools.RoleViewer), s.token(t, pools.RoleViewer), s.token(t, pools.RoleOperator), s.token(t, pools.RoleOperator, "compute"), s.token(t, pools.RoleOperator, "storage")}
+		names := []string{"viewer-0", "viewer-1", "operator-2", "operator-3", "operator-4"}
+		for i, token := range tokens {
+			name := names[i]
+			header := s.sessionOf(t, token)
+			resp := s.do(request{path: "/nodes/m1", anonymous: true, header: header})
+			fixture.WantText(t, name, resp.Body.String(), `<span class="who">`+name+", ")
+			for _, other := range names {
+				if other != name {
+					fixture.WantNoText(t, name, resp.Body.String(), other)
+				}
+			}
+			if got, want := strings.Contains(resp.Body.String(), "do=power"), i == 2 || i == 3; got != want {
+				t.Errorf("%s may switch the power: %t", name, got)
+			}
+			tag := resp.Header().Get("ETag")
+			if before := tags[tag]; before != "" {
+				t.Errorf("%s and %s have one ETag", name, before)
+			}
+			tags[tag] = name
+			for tag, of := range tags {
+				header["If-None-Match"] = tag
+				if resp := s.do(request{path: "/nodes/m1", anonymous: true, header: header}); (resp.Code == http.StatusNotModified) != (of == name) {
+					t.Errorf("%s with the ETag of %s: got %d", name, of, resp.Code)
+				}
+			}
+		}
+		if made != 4 {
+			t.Errorf("the page was made %d times for 4 kinds of rights", made)
+		}
+	})
 }
 
 // TestNext: a login leads to the page that was asked for, and to this server only.

@@ -14,7 +14,6 @@
 package printable
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -45,16 +44,33 @@ type Writer struct{ To io.Writer }
 
 // Write writes p, and returns its length even if other bytes were written.
 func (w Writer) Write(p []byte) (int, error) {
-	q := p
-	if bytes.ContainsFunc(p, func(r rune) bool { return !isLayout(r) && (r < ' ' || r > '~') }) {
-		q = bytes.Map(func(r rune) rune {
-			if isLayout(r) {
-				return r
+	var out []byte
+	from := 0 // of p, what is not in out yet
+	invalid := false
+	for i := 0; i < len(p); {
+		if b := p[i]; b >= ' ' && b <= '~' || isLayout(rune(b)) {
+			i, invalid = i+1, false
+			continue
+		}
+		r, size := utf8.DecodeRune(p[i:])
+		bad := r == utf8.RuneError && size == 1
+		if show := shown(r); bad || show != r {
+			out = append(out, p[from:i]...)
+			if bad {
+				show = '?'
 			}
-			return shown(r)
-		}, bytes.ToValidUTF8(p, []byte("?")))
+			if !bad || !invalid { // bytes in a row that are no text become one
+				out = utf8.AppendRune(out, show)
+			}
+			from = i + size
+		}
+		i, invalid = i+size, bad
 	}
-	if _, err := w.To.Write(q); err != nil {
+	shown := p
+	if from > 0 {
+		shown = append(out, p[from:]...)
+	}
+	if _, err := w.To.Write(shown); err != nil {
 		return 0, err
 	}
 	return len(p), nil

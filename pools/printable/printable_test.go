@@ -1,6 +1,7 @@
 package printable_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,4 +128,17 @@ func FuzzLine(f *testing.F) {
 			t.Errorf("%q, at most %d bytes: got %q", s, limit, got)
 		}
 	})
+}
+
+// Writer writes what Text returns, but for line ends and tabs.
+func TestWriterIsText(t *testing.T) {
+	for _, text := range []string{
+		"", "plain", "\xff", "\xff\xfe", "a\xffb\xffc", "\xff\u202e\xfe", "·", "a·b\x00c", "\ufffd", "\xc2", "\x7f", "\u00a0x", "日本\xe6\x97", "\a\a", "\u2028end", strings.Repeat("x", 5000) + "\x1b" + strings.Repeat("é", 50),
+	} {
+		var b bytes.Buffer
+		n, err := printable.Writer{To: &b}.Write([]byte(text + "\n\t" + text))
+		if want := printable.Text(text) + "\n\t" + printable.Text(text); b.String() != want || n != 2*len(text)+2 || err != nil {
+			t.Errorf("%.20q: wrote %.40q, %d, %v; want %.40q", text, b.String(), n, err, want)
+		}
+	}
 }

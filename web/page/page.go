@@ -13,7 +13,8 @@
 // not shown.
 //
 // Many open pages cost little: views read one snapshot of all machines, and a view that
-// several pages show is rendered once for a snapshot ([snapshot.Cache]).
+// several pages show is rendered once for a snapshot, for all with the same rights
+// ([snapshot.Cache]). So views know a reader's rights, and not the name.
 //
 // The package does not know how sessions and tokens are checked, or how a change is
 // stored.
@@ -24,6 +25,7 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"sync"
 
 	"drover/pools"
 	"drover/pools/config"
@@ -87,29 +89,36 @@ func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
 	return mux
 }
 
+// buffers are idle ones, for the results of templates.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // render executes a template and writes the answer.
 func (p *page) render(w http.ResponseWriter, code int, name string, data any) error {
 	body, err := p.execute(name, data)
 	if err != nil {
 		return err
 	}
-	write(w, code, body)
+	begin(w, code)
+	_, _ = w.Write(body) // the client is gone
 	return nil
 }
 
 // execute returns the result of a template, without characters that do not print. It
 // executes the whole template first, so that an error becomes a 500 and not half a page.
 func (p *page) execute(name string, data any) ([]byte, error) {
-	var b, out bytes.Buffer
-	if err := p.html.ExecuteTemplate(&b, name, data); err != nil {
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	b.Reset()
+	if err := p.html.ExecuteTemplate(b, name, data); err != nil {
 		return nil, err
 	}
-	_, err := printable.Writer{To: &out}.Write(b.Bytes())
+	out := bytes.NewBuffer(make([]byte, 0, b.Len()))
+	_, err := printable.Writer{To: out}.Write(b.Bytes())
 	return out.Bytes(), err
 }
 
-func write(w http.ResponseWriter, code int, body []byte) {
+// begin writes the header of a page.
+func begin(w http.ResponseWriter, code int) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client is gone
 }

@@ -84,7 +84,7 @@ type frame struct {
 	Nav     []navItem
 	Every   int64  // milliseconds: the page refreshes at most so often; 0: never
 	Stream  string // URL of its stream
-	Client  string
+	Client  any    // the reader's name and role, or [snapshot.ReaderMark]
 	Farm    string // name of the config file
 	Version string
 	Find    bool // it has a search of nodes; the list of nodes has its own
@@ -109,33 +109,36 @@ func (p *page) show(v *view) answer.Handler {
 		case !ok:
 			return p.login.Ask(w, r, http.StatusOK, "")
 		}
-		body, tag, err := p.rendered(v, r, client)
+		content, err := p.rendered(v, r, client)
 		if err != nil {
 			return p.fail(w, r, client, err)
 		}
+		tag := content.Tag(reader(client))
 		w.Header().Set("ETag", tag)
 		if r.Header.Get("If-None-Match") == tag {
 			w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		write(w, http.StatusOK, body)
+		begin(w, http.StatusOK)
+		_ = content.For(reader(client), w) // the client is gone
 		return nil
 	}
 }
 
-// rendered returns a view as a client sees it now, and its ETag.
-func (p *page) rendered(v *view, r *http.Request, client auth.Client) (body []byte, tag string, err error) {
+// rendered returns a view as all with a client's rights see it now.
+func (p *page) rendered(v *view, r *http.Request, client auth.Client) (*snapshot.Page, error) {
 	snap := p.cache.Get()
 	path := strings.TrimPrefix(r.URL.Path, streamPath)
-	key := fmt.Sprintf("%q %q %q %s?%s", client.Name, client.Role, client.Pools, path, r.URL.RawQuery)
+	key := fmt.Sprintf("%q %q %s?%s", client.Role, client.Pools, path, r.URL.RawQuery)
 	return snap.Rendered(key, func() ([]byte, error) {
-		req := &request{snap, path, r.PathValue("name"), r.URL.Query(), client}
+		rights := auth.Client{Role: client.Role, Pools: client.Pools}
+		req := &request{snap, path, r.PathValue("name"), r.URL.Query(), rights}
 		content, err := v.content(req)
 		if err != nil {
 			return nil, err
 		}
 		f := p.frame(req, v, content)
-		f.Every = v.every.Milliseconds()
+		f.Client, f.Every = snapshot.ReaderMark, v.every.Milliseconds()
 		f.Stream = (&url.URL{Path: streamPath + path, RawQuery: r.URL.RawQuery}).String()
 		return p.execute(v.template, f)
 	})
@@ -168,14 +171,22 @@ func (p *page) stream(v *view) answer.Handler {
 			if !ok {
 				return "", false
 			}
-			_, tag, err := p.rendered(v, r, client)
+			content, err := p.rendered(v, r, client)
 			if err != nil {
 				return strconv.Itoa(answer.Of(err).Code), true // the page gets the error itself
 			}
-			return tag, true
+			return content.Tag(reader(client)), true
 		}
 		return s.Serve(w, r)
 	}
+}
+
+// reader returns who reads a page, as each of its pages says.
+func reader(c auth.Client) string {
+	if c.Name == "" {
+		return string(c.Role)
+	}
+	return c.Name + ", " + string(c.Role)
 }
 
 // titled is a content with a title of its own.
@@ -183,11 +194,8 @@ type titled interface{ title() string }
 
 func (p *page) frame(r *request, v *view, content any) frame {
 	f := frame{
-		Title: v.title, Client: string(r.client.Role), Farm: r.Farm.Source, Version: p.api.Version,
+		Title: v.title, Client: reader(r.client), Farm: r.Farm.Source, Version: p.api.Version,
 		Find: r.path != "/nodes", Content: content,
-	}
-	if r.client.Name != "" {
-		f.Client = r.client.Name + ", " + f.Client
 	}
 	switch c := content.(type) {
 	case titled:

@@ -1,10 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +30,9 @@ func Once[T any](s *Shared, key string, f func() T) T {
 	d := s.once[key]
 	if d == nil {
 		d = &derived{}
+		if s.once == nil {
+			s.once = map[string]*derived{}
+		}
 		s.once[key] = d
 	}
 	s.mu.Unlock()
@@ -42,19 +41,17 @@ func Once[T any](s *Shared, key string, f func() T) T {
 }
 
 // The lifetime of a snapshot: as long as it and its pages cannot take more than 5 % of a
-// processor, within limits. The steps of a boot appear within a second.
+// processor, within limits. With 10 000 machines it takes 20 ms, and a list of them 4 ms: the steps
+// of a boot appear within a second where one page is open, and within five where 200 different ones
+// are.
 const (
 	minLife    = 200 * time.Millisecond
-	maxLife    = 2 * time.Second
+	maxLife    = 5 * time.Second
 	costFactor = 20
 )
 
 // maxPages bounds the pages that a snapshot keeps.
 const maxPages = 256
-
-// TagMark stands in a template for the page's own ETag, as a string of JSON. Escaped texts cannot
-// have it: it has quotes.
-const TagMark = `"@tag@"`
 
 // Cache holds the newest snapshot.
 type Cache struct {
@@ -81,7 +78,7 @@ func (c *Cache) Get() *Shared {
 		return s
 	}
 	began := time.Now()
-	s := &Shared{Snapshot: New(c.API, farm), pages: map[string]*Page{}, once: map[string]*derived{}}
+	s := &Shared{Snapshot: New(c.API, farm)}
 	s.made = time.Now()
 	s.cost = s.made.Sub(began)
 	c.last = s
@@ -95,19 +92,15 @@ func (s *Shared) fresh() bool {
 	return time.Since(s.made) < min(max(costFactor*s.cost, minLife), maxLife)
 }
 
-// Page is a page of a snapshot.
-type Page struct {
-	mu   sync.Mutex
-	body []byte
-	tag  string
-}
-
-// Rendered returns the page with a key, which it renders at most once, and its ETag.
-func (s *Shared) Rendered(key string, render func() ([]byte, error)) (body []byte, tag string, err error) {
+// Rendered returns the page with a key, which it renders at most once.
+func (s *Shared) Rendered(key string, render func() ([]byte, error)) (*Page, error) {
 	s.mu.Lock()
 	page := s.pages[key]
 	if page == nil {
 		page = &Page{}
+		if s.pages == nil {
+			s.pages = map[string]*Page{}
+		}
 		if len(s.pages) < maxPages {
 			s.pages[key] = page
 		}
@@ -115,18 +108,17 @@ func (s *Shared) Rendered(key string, render func() ([]byte, error)) (body []byt
 	s.mu.Unlock()
 	page.mu.Lock()
 	defer page.mu.Unlock()
-	if page.body != nil {
-		return page.body, page.tag, nil
+	if page.parts != nil {
+		return page, nil
 	}
 	began := time.Now()
-	if page.body, err = render(); err != nil {
-		return nil, "", err
+	body, err := render()
+	if err != nil {
+		return nil, err
 	}
-	sum := sha256.Sum256(page.body)
-	page.tag = `"` + hex.EncodeToString(sum[:8]) + `"`
-	page.body = bytes.ReplaceAll(page.body, []byte(TagMark), []byte(strconv.Quote(page.tag)))
+	page.set(body)
 	s.mu.Lock()
 	s.cost += time.Since(began)
 	s.mu.Unlock()
-	return page.body, page.tag, nil
+	return page, nil
 }
