@@ -110,13 +110,18 @@ func (p *page) clusters(r *request) (any, error) {
 
 // current returns the generation that a reference to an image means now; false if there is
 // none.
-func (p *page) current(ref string) (pools.ImageInfo, bool) {
-	for _, i := range p.api.Images() {
+func (p *page) current(ref string, r *request) (pools.ImageInfo, bool) {
+	for _, i := range p.built(r) {
 		if means(ref, &i) {
 			return i, true
 		}
 	}
 	return pools.ImageInfo{}, false
+}
+
+// built returns the generations of images. They are read from the disk once for a snapshot.
+func (p *page) built(r *request) []pools.ImageInfo {
+	return snapshot.Once(r.Shared, "images", p.api.Images)
 }
 
 // means reports whether a reference to an image means a generation now.
@@ -152,5 +157,5 @@ func (p *page) images(r *request) (any, error) {
 			}}
 		},
 	}
-	return l.View(t, r.query, p.api.Images()), nil
+	return l.View(t, r.query, p.built(r)), nil
 }

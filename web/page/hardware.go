@@ -3,7 +3,6 @@ package page
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"drover/pools"
@@ -85,9 +84,9 @@ const maxAudit = 20_000
 
 // audit is the list of what clients have done.
 func (p *page) audit(r *request) (any, error) {
-	all, err := p.api.Audit.List(maxAudit)
-	if err != nil {
-		return nil, err
+	all := p.audited(r)
+	if all.err != nil {
+		return nil, all.err
 	}
 	l := &table.List[pools.AuditEntry]{
 		Search: func(e *pools.AuditEntry) string {
@@ -111,7 +110,8 @@ func (p *page) audit(r *request) (any, error) {
 		},
 	}
 	t := table.Table{Name: "Audit", Path: r.path, Empty: "Nobody has changed anything."}
-	return l.View(t, r.query, slices.Clone(all)), nil
+	index := snapshot.Once(r.Shared, "audit list", func() *table.Index[pools.AuditEntry] { return l.Index(all.entries) })
+	return index.View(t, r.query, l.Row), nil
 }
 
 // configView is the state of the config file.

@@ -85,7 +85,7 @@ func (p *page) node(r *request) (any, error) {
 	v.Steps = kubernetes(m)
 	v.Power = p.powerFacts(m, r)
 	v.Actions = nodeActions(m, r)
-	if err := v.audit(p, m); err != nil {
+	if err := v.audit(p, m, r); err != nil {
 		return nil, err
 	}
 	if mac, ok := macOf(m); ok && p.Explain != nil {
@@ -155,11 +155,12 @@ func nodeFacts(m *snapshot.Machine, r *request) []fact {
 // boots sets the boots of a machine: the one that the query names, else the newest, and the
 // list of all.
 func (v *nodeView) boots(p *page, m *snapshot.Machine, r *request) {
+	byNode := snapshot.Once(r.Shared, "boots by node", func() map[string][]int32 {
+		return snapshot.ByNode(r.Records, func(b *boots.Record) string { return b.Node })
+	})
 	var all []boots.Record
-	for i := range r.Records {
-		if r.Records[i].Node == m.Name {
-			all = append(all, r.Records[i])
-		}
+	for _, i := range byNode[m.Name] {
+		all = append(all, r.Records[i])
 	}
 	if len(all) == 0 {
 		return
@@ -250,15 +251,30 @@ func nodeActions(m *snapshot.Machine, r *request) (all []table.Link) {
 	return all
 }
 
+// audited is what clients have done.
+type audited struct {
+	entries []pools.AuditEntry // the newest first
+	byNode  map[string][]int32
+	err     error
+}
+
+// audited returns what clients have done. It is read once for a snapshot.
+func (p *page) audited(r *request) audited {
+	return snapshot.Once(r.Shared, "audit", func() audited {
+		entries, err := p.api.Audit.List(maxAudit)
+		return audited{entries, snapshot.ByNode(entries, func(e *pools.AuditEntry) string { return e.Node }), err}
+	})
+}
+
 // audit sets the last actions on a machine.
-func (v *nodeView) audit(p *page, m *snapshot.Machine) error {
-	entries, err := p.api.Audit.List(maxAudit)
-	for _, e := range entries {
-		if e.Node == m.Name && len(v.Audit) < maxNodeAudit {
-			v.Audit = append(v.Audit, auditLine{text.Clock(e.Time), printable.Line(e.Actor, 80), printable.Line(e.Action, 80), printable.Line(e.Result, 120)})
-		}
+func (v *nodeView) audit(p *page, m *snapshot.Machine, r *request) error {
+	a := p.audited(r)
+	of := a.byNode[m.Name]
+	for _, i := range of[:min(len(of), maxNodeAudit)] {
+		e := &a.entries[i]
+		v.Audit = append(v.Audit, auditLine{text.Clock(e.Time), printable.Line(e.Actor, 80), printable.Line(e.Action, 80), printable.Line(e.Result, 120)})
 	}
-	return err
+	return a.err
 }
 
 // image sets how the image of the last boot compares with that of a boot now.
@@ -268,7 +284,7 @@ func (v *nodeView) image(p *page, m *snapshot.Machine, r *request) {
 	}
 	c := imageChange{Booted: m.Boot.Image, Next: m.InPool.Image}
 	c.Differs = c.Booted != c.Next
-	if images, built := p.current(m.InPool.Image); built && !c.Differs {
+	if images, built := p.current(m.InPool.Image, r); built && !c.Differs {
 		if images.Created.After(m.Boot.Started) {
 			c.Differs, c.Detail = true, "rebuilt "+text.Ago(r.Now.Sub(images.Created))+" ago, after this boot began"
 		} else {

@@ -85,6 +85,16 @@ func (c *Cache) Get() *Shared {
 	return s
 }
 
+// ByNode returns the indexes of elements by the node that each is of, in their order.
+func ByNode[T any](all []T, node func(*T) string) map[string][]int32 {
+	out := make(map[string][]int32, len(all))
+	for i := range all {
+		name := node(&all[i])
+		out[name] = append(out[name], int32(i))
+	}
+	return out
+}
+
 // fresh reports whether a request may still use the snapshot.
 func (s *Shared) fresh() bool {
 	s.mu.Lock()

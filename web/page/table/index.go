@@ -42,7 +42,11 @@ func (x *Index[T]) View(t Table, query url.Values, row func(*T) Row) Table {
 	from := (number - 1) * pageSize
 	to := min(from+pageSize, len(part))
 	for _, i := range part[from:to] {
-		t.Rows = append(t.Rows, row(&x.all[i]))
+		r := row(&x.all[i])
+		for j := range r.Cells {
+			r.Cells[j].shape()
+		}
+		t.Rows = append(t.Rows, r)
 	}
 	t.From, t.To = min(from+1, to), to
 	if number > 1 {

@@ -97,6 +97,9 @@ type (
 		Sub       []string
 		Code      bool
 		Buttons   []Link
+
+		Whole bool // it stays in one line
+		Plain bool // it is no more than a text
 	}
 )
 
@@ -106,10 +109,11 @@ const (
 	wholeName  = 48
 )
 
-// Whole reports whether the text of a cell stays in one line: a name with a hyphen is easily
-// read as two.
-func (c Cell) Whole() bool {
-	return c.Text != "" && (len(c.Text) <= wholeWords || len(c.Text) <= wholeName && !strings.Contains(c.Text, " "))
+// shape sets Whole and Plain, which templates ask for each cell. A short text stays in one line: a
+// name with a hyphen is easily read as two.
+func (c *Cell) shape() {
+	c.Whole = c.Text != "" && (len(c.Text) <= wholeWords || len(c.Text) <= wholeName && !strings.Contains(c.Text, " "))
+	c.Plain = c.URL == "" && c.State == "" && c.Steps[1] == 0 && len(c.Sub) == 0 && !c.Code && len(c.Buttons) == 0
 }
 
 // View returns the part of a list that a query asks for.
