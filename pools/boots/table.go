@@ -89,6 +89,7 @@ type boot struct {
 	Issued     time.Time `json:"issued,omitzero"`     // when it got its nonce
 	Signed     bool      `json:"signed,omitempty"`    // the node signs its events
 	Uptime     float64   `json:"uptime,omitempty"`    // of the last signed event
+	Asked      *asked    `json:"asked,omitempty"`     // nil: no DISCOVER of it is known
 
 	bound    bool   // KeyHash is durable
 	leased   bool   // the firmware took the address that it was offered
@@ -123,6 +124,7 @@ func (t *Table) Discover(p *resolve.Plan, now time.Time) {
 		t.place(b)
 	}
 	b.Netboot, b.Discovered = true, now.UTC()
+	b.ask(p.Query())
 	report := t.note(b, Event{Step: StepDiscover}, now)
 	t.mu.Unlock()
 	report()

@@ -89,6 +89,9 @@ type Plan struct {
 	loader int // index of the rule in Loaders that names Boot.File, or -1
 }
 
+// Query returns the query that the plan answers.
+func (p *Plan) Query() Query { return p.query }
+
 // BootTarget is the boot server and the file that DHCP sends to a machine.
 type BootTarget struct {
 	// Server goes into siaddr and option 66: the boot address of the machine's network,

@@ -17,6 +17,7 @@ import (
 // Explanation is what a machine would get if it asked now.
 type Explanation struct {
 	Values  []Value // of its Plan
+	Assumed string  // what is not known of its firmware
 	Silence string  // why it would get no answer; empty: it would get one
 	Reply   string  // the DHCP reply, as text
 	Script  string  // the boot script, with zeros for the nonce

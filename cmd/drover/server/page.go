@@ -3,7 +3,6 @@ package server
 import (
 	"time"
 
-	"drover/dhcp/bootprogram"
 	"drover/dhcp/explain"
 	"drover/pools"
 	"drover/pools/printable"
@@ -16,25 +15,22 @@ func (s *Server) pageSources() page.Sources {
 	return page.Sources{Explain: s.explain, Config: s.Live.Status, Console: s.console}
 }
 
-// explain returns what a machine would get if its firmware asked now.
+// explain returns what a machine would get if its firmware asked now, as it did the last time.
 func (s *Server) explain(mac pools.MAC) page.Explanation {
 	farm := s.Live.Farm()
 	e := explain.Server{Farm: farm, Now: time.Now, NextBoots: map[string]pools.NextBoot{}}
 	for _, l := range s.leasesOf(mac) {
 		e.Leases = append(e.Leases, pools.LeaseInfo{Lease: l})
+		e.NextBoots[l.Node] = s.Store.NextBoots.Pending(l.Node)
 	}
 	if n, ok := farm.NodeOf(mac); ok {
 		e.NextBoots[n.Name] = s.Store.NextBoots.Pending(n.Name)
-	}
-	d := &bootprogram.Discover{MAC: mac, Firmware: pools.UEFIx64}
-	var x explain.Explanation
-	var silence error
-	if e.WantsIPv6(mac) {
-		x, silence = e.Explain6(d)
 	} else {
-		x, silence = e.Explain(d.Packet().ToBytes())
+		e.Unknown = s.Machines.Unknown()
 	}
-	var out page.Explanation
+	last, known := s.Store.Boots.Asked(mac)
+	x, assumed, silence := e.NextBoot(mac, last, known)
+	out := page.Explanation{Assumed: assumed}
 	if silence != nil {
 		out.Silence = silence.Error()
 	}
