@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -108,8 +109,9 @@ It leaves out rights that the config of the cluster does not need (approver,
 serving); without a config file --print shows everything.
 
 With --write it then makes a token of the ServiceAccount drover, and writes drover's own
-kubeconfig for the cluster with it (mode 0600). drover serve renews that token when a third
-of its life is left; /readyz has a warning if it cannot. Run drover cluster check
+kubeconfig for the cluster with it. Its mode is 0600; in a directory of root with another
+group, such as /etc/drover of the package, it is 0640, so that the service can read it.
+drover serve renews that token when a third of its life is left; /readyz has a warning if it cannot. Run drover cluster check
 afterwards, and prepare again when the changelog of an update says so.`,
 		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig --write /etc/drover/tenant-a.kubeconfig\n  drover cluster prepare tenant-a --print",
 		Args:    cobra.ExactArgs(1),
@@ -169,11 +171,28 @@ func (p *preparation) run(cmd *cobra.Command, name string) error {
 	return errors.Join(err, p.each.Print(cmd))
 }
 
+// credentialsMode returns the mode of the credentials that root writes to file. They get
+// the owner and the group of the file that they replace, or else of its directory. Where
+// these are root and the group of a service, as in /etc/drover, the group has to read them.
+func credentialsMode(file string) os.FileMode {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		info, err = os.Stat(filepath.Dir(file))
+	}
+	if err != nil || os.Geteuid() != 0 {
+		return 0o600
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == 0 && s.Gid != 0 {
+		return 0o640
+	}
+	return 0o600
+}
+
 // writeCredentials writes drover's own kubeconfig of a cluster.
 func writeCredentials(cmd *cobra.Command, admin, file string, lifetime time.Duration, each *cli.Each) error {
 	kubeconfig, end, err := inspect.Credentials(cmd.Context(), admin, lifetime)
 	if err == nil {
-		err = atomicfile.Write(file, kubeconfig, 0o600)
+		err = atomicfile.Write(file, kubeconfig, credentialsMode(file))
 	}
 	if err == nil {
 		each.Add(cmd, cli.Done{Name: file, Done: "written, its token lasts until " + end.UTC().Format(time.DateOnly)})
