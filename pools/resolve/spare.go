@@ -32,6 +32,36 @@ func (p *Plan) Serves(a netip.Addr) bool {
 // [Farm.IsLocal].
 func (p *Plan) IsServer(a netip.Addr) bool { return p.farm != nil && p.farm.IsLocal(a) }
 
+// Leasable reports whether a machine that has no lease of an address of a range can get one: it
+// is no node's own, and no server's, see [Plan.Serves].
+func (f *Farm) Leasable(a netip.Addr) bool {
+	return !f.Reserved(a) && !f.services[a] && !f.IsLocal(a)
+}
+
+// LeasableIn returns the number of addresses of a range that are [Farm.Leasable], up to limit.
+func (f *Farm) LeasableIn(r pools.Range, limit int) int {
+	others := map[netip.Addr]bool{}
+	add := func(a netip.Addr) {
+		if r.Contains(a) {
+			others[a] = true
+		}
+	}
+	for a := range f.byIP {
+		add(a)
+	}
+	for a := range f.services {
+		add(a)
+	}
+	add(f.Address())
+	for _, x := range f.addresses.bySubnet {
+		add(x.Address)
+	}
+	for _, l := range slices.Concat(f.addresses.local, f.addresses.local6) {
+		add(l.Prefix.Addr())
+	}
+	return max(0, r.Count(limit)-len(others))
+}
+
 // InRange reports whether a catch-all pool leases the address.
 func (f *Farm) InRange(a netip.Addr) bool {
 	return slices.ContainsFunc(f.catchalls, func(e *entry) bool {
@@ -50,7 +80,7 @@ func (f *Farm) FreeAddresses(network netip.Prefix, limit int, taken func(netip.A
 	free := []netip.Addr{}
 	first := network.Masked().Addr().Next()
 	for a, n := first, 0; network.Contains(a.Next()) && len(free) < limit && n < maxSearch; a, n = a.Next(), n+1 {
-		if !f.Reserved(a) && !f.InRange(a) && !f.services[a] && !f.IsLocal(a) && a != f.Address() && !taken(a) {
+		if f.Leasable(a) && !f.InRange(a) && !taken(a) {
 			free = append(free, a)
 		}
 	}

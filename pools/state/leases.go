@@ -287,6 +287,18 @@ func (l *Leases) ByPool(now time.Time) map[string]int {
 	return count
 }
 
+// InForce returns the addresses that are leased or in quarantine, in no order.
+func (l *Leases) InForce(now time.Time) (all []netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for a, e := range l.byAddr {
+		if e.inForce(now) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // List returns all leases and quarantines, including those that have ended, sorted by
 // address.
 func (l *Leases) List() []pools.Lease {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
+	"net/netip"
 	"regexp"
 	"runtime"
 	"testing"
@@ -16,17 +17,22 @@ import (
 	"drover/e2e/farmtest"
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/config"
+	"drover/pools/resolve"
+	"drover/pools/state"
 )
 
 // The metrics have the machines of each pool of the config by state, the sizes of ranges,
 // the space of directories, and the ends of credentials.
 func TestFarm(t *testing.T) {
 	store, live := farmtest.Open(t, `server: {interfaces: [lo], address: 127.0.0.1}
-subnets: [{cidr: 127.28.0.0/16}]
+subnets: [{cidr: 127.28.0.0/16, dns: [127.28.64.1]}, {cidr: "fd00::/64"}]
+clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}, {name: tenant-b, kubeconfig: b.kubeconfig}]
 pools:
-  - {name: web, ignore: true, nodes: [{name: n1, macs: ["52:54:00:77:01:01"], ip: 127.28.1.1}]}
-  - {name: rest, catchall: true, ignore: true, range: 127.28.64.1-127.28.67.232}
+  - {name: web, ignore: true, nodes: [{name: n1, macs: ["52:54:00:77:01:01"], ip: 127.28.1.1}, {name: n2, macs: ["52:54:00:77:01:02"], ip: 127.28.64.2}]}
+  - {name: rest, catchall: true, ignore: true, range: 127.28.64.1-127.28.67.232, range6: "fd00::1:0-fd00::1:ffff"}
 `)
+	leased(t, store, live)
 	m := metrics.New(live, store)
 	m.Build("v1.2.3")
 	m.CertificateEnd("api", func() time.Time { return time.Unix(1900000000, 0) })
@@ -36,7 +42,9 @@ pools:
 	dir := t.TempDir()
 	checks := &readiness.Checks{
 		Live: live, Disks: readiness.NewDisks(slog.New(slog.DiscardHandler), dir, dir, dir+"/missing", store), State: store,
-		Clusters: func(context.Context) map[string]error { return nil }, Chassis: func() map[string]string { return nil }, Proc: fstest.MapFS{},
+		Clusters: func(context.Context) map[string]error {
+			return map[string]error{"tenant-a": errors.New("it does not answer"), "tenant-b": nil}
+		}, Chassis: func() map[string]string { return nil }, Proc: fstest.MapFS{},
 		Expiries: func() map[string]time.Time { return map[string]time.Time{"tenant-a": time.Unix(1800000000, 0)} },
 		Renewals: func() map[string]error { return map[string]error{"tenant-a": errors.New("forbidden"), "tenant-b": nil} },
 	}
@@ -55,12 +63,37 @@ pools:
 		`drover_build_info{goversion="`+runtime.Version()+`",version="v1.2.3"} 1`+"\n",
 		`drover_nodes{pool="web",state="ready"} 7`+"\n", `drover_nodes{pool="web",state="stuck"} 1`+"\n", `drover_nodes{pool="web",state="new"} 0`+"\n",
 		`drover_nodes{pool="rest",state="ready"} 0`+"\n",
-		`drover_lease_range_addresses{pool="rest"} 1000`+"\n",
-		`drover_leases_active{pool="rest"} 0`+"\n",
+		`drover_lease_range_addresses{family="ipv4",pool="rest"} 998`+"\n", `drover_lease_range_free{family="ipv4",pool="rest"} 996`+"\n", // without the name server and n2
+		`drover_leases_active{family="ipv4",pool="rest"} 1`+"\n",
+		`drover_lease_range_addresses{family="ipv6",pool="rest"} 65536`+"\n", `drover_lease_range_free{family="ipv6",pool="rest"} 65535`+"\n",
+		`drover_leases_active{family="ipv6",pool="rest"} 1`+"\n",
+		`drover_cluster_ready{cluster="tenant-a"} 0`+"\n", `drover_cluster_ready{cluster="tenant-b"} 1`+"\n",
+		`drover_certificate_requests_total{cluster="tenant-a",result="denied"} 0`+"\n", // before the first
+		`drover_boot_steps_total{pool="web",result="error",step="joined"} 0`+"\n",
 		`drover_certificate_expiry_timestamp_seconds{listener="api"} 1.9e+09`+"\n",
 		`drover_cluster_credentials_expiry_timestamp_seconds{cluster="tenant-a"} 1.8e+09`+"\n",
 		`drover_cluster_credentials_last_renewal_successful{cluster="tenant-a"} 0`+"\n", `drover_cluster_credentials_last_renewal_successful{cluster="tenant-b"} 1`+"\n",
 		"drover_config_restart_pending 0\n", "drover_config_last_reload_successful 1\n",
 	)
-	fixture.WantNoText(t, "metrics", text, "of the config before", `drover_lease_range_addresses{pool="web"}`, `directory_free_bytes{directory="loaders"}`, "drover_pool_image_info{")
+	fixture.WantNoText(t, "metrics", text, "of the config before", `drover_lease_range_addresses{family="ipv4",pool="web"}`, `directory_free_bytes{directory="loaders"}`, "drover_pool_image_info{")
+}
+
+// leased leases an address of each family, and puts another one in quarantine.
+func leased(t *testing.T, store *state.Store, live *config.Live) {
+	t.Helper()
+	rest := live.Farm().Config.Pools[1]
+	lease := func(mac pools.MAC, table *state.Leases, r pools.Range, addr netip.Addr) {
+		t.Helper()
+		p := &resolve.Plan{MAC: mac, Pool: rest.Name, CatchAll: true, Range: r, Lease: pools.Duration(time.Hour)}
+		if _, err := table.Commit(p, addr, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := pools.MAC{2, 1}, pools.MAC{2, 2}
+	lease(a, store.Leases, rest.Range, rest.Range.Last)
+	lease(a, store.Leases6, rest.Range6, rest.Range6.Last)
+	lease(b, store.Leases, rest.Range, rest.Range.Last.Prev())
+	if !store.Leases.Decline(b, rest.Range.Last.Prev(), "in use", time.Now()) {
+		t.Fatal("the address was not declined")
+	}
 }

@@ -26,6 +26,7 @@ import (
 // they call hooks. No label has a value that a client can choose.
 type Metrics struct {
 	registry *prometheus.Registry
+	live     *config.Live
 
 	packets     packets
 	dhcpSeconds prometheus.Histogram
@@ -50,7 +51,7 @@ type Metrics struct {
 
 // New returns the metrics of a farm and its state.
 func New(live *config.Live, store *state.Store) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
+	m := &Metrics{registry: prometheus.NewRegistry(), live: live}
 	m.packets.by = map[packet]prometheus.Counter{}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "drover", Name: name, Help: help}, labels)
@@ -69,17 +70,17 @@ func New(live *config.Live, store *state.Store) *Metrics {
 	m.bootSteps = counter("boot_steps_total", "Steps that boots reached, and errors that they reported, by pool.", "pool", "step", "result")
 	m.reconciles = counter("cluster_looks_total", "Reconciliations of the labels and taints of all Nodes of a cluster, by result.", "cluster", "result")
 	m.changes = counter("cluster_node_changes_total", "Nodes whose labels or taints drover has changed, by cluster.", "cluster")
-	m.requests = counter("certificate_requests_total", "Certificate requests of nodes, by cluster and what became of them: approved, denied, left, foreign, error.", "cluster", "result")
+	m.requests = counter("certificate_requests_total", "Certificate requests of nodes, by cluster and what became of them.", "cluster", "result")
 	m.unread = counter("cluster_answers_refused_total", "Answers of API servers that drover did not read because of their size or kind, by cluster.", "cluster")
 	m.reloads = counter("config_reloads_total", "Attempts to reload the config, by result.", "result")
 	m.tftpBytes = prometheus.NewCounter(prometheus.CounterOpts{Namespace: "drover", Name: "tftp_bytes_total", Help: "Bytes sent by TFTP."})
 	m.dhcpSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "drover", Name: "dhcp_seconds",
-		Help: "From receiving a DHCP packet to the answer leaving.", Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16)})
+		Help: "From receiving a DHCP packet to its answer leaving; packets without one do not count.", Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16)})
 	m.stepSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_seconds",
 		Help: "From the first DISCOVER to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.5, 1.7, 14)}, []string{"step"})
 	m.stepTook = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "drover", Name: "boot_step_took_seconds",
 		Help: "From the step before to a step of a boot.", Buckets: prometheus.ExponentialBuckets(0.01, 2.2, 16)}, []string{"step"})
-	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, newLeaseGauge(live, store.Leases), newDamageGauge(store), newConfigGauges(live), collectors.NewGoCollector(),
+	m.registry.MustRegister(m.tftpBytes, m.dhcpSeconds, m.stepSeconds, m.stepTook, newLeaseGauge(live, store), newDamageGauge(store), newConfigGauges(live), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -112,13 +113,35 @@ func (m *Metrics) WatchBoots(list func() []boots.Record) {
 
 // Handler returns the handler of scrapes.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	scrape := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.begin()
+		scrape.ServeHTTP(w, r)
+	})
 }
 
-// Exchange counts a DHCP packet and measures the time of its answer.
+// begin makes the counters of mistakes that alerts watch, with the value zero. Prometheus'
+// increase() is zero for a series that begins with the first mistake.
+func (m *Metrics) begin() {
+	cfg := m.live.Farm().Config
+	for _, c := range cfg.Clusters {
+		for _, result := range []string{"approved", "denied", "left", "foreign", "error"} {
+			m.requests.WithLabelValues(c.Name, result)
+		}
+	}
+	for _, p := range cfg.Pools {
+		for _, s := range boots.Steps() {
+			m.bootSteps.WithLabelValues(p.Name, string(s.Step), result(false))
+		}
+	}
+}
+
+// Exchange counts a DHCP packet, and measures the time of its answer if it has one.
 func (m *Metrics) Exchange(e dhcp.Exchange) {
 	m.packets.count(packet{e.Type, e.Decision})
-	m.dhcpSeconds.Observe(e.Took.Seconds())
+	if e.Reply != "" {
+		m.dhcpSeconds.Observe(e.Took.Seconds())
+	}
 }
 
 // Transfer counts a TFTP transfer.

@@ -9,8 +9,8 @@ import (
 
 // readinessGauges counts the parts that are not ready, at each scrape.
 type readinessGauges struct {
-	checks                        *readiness.Checks
-	notReady, warnings, directory *prometheus.Desc
+	checks                                 *readiness.Checks
+	notReady, warnings, directory, cluster *prometheus.Desc
 }
 
 // WatchReadiness counts the parts that /readyz lists.
@@ -20,6 +20,7 @@ func (m *Metrics) WatchReadiness(c *readiness.Checks) {
 		notReady:  prometheus.NewDesc("drover_not_ready", "Parts that are not ready; /readyz lists them.", nil, nil),
 		warnings:  prometheus.NewDesc("drover_warnings", "Warnings of /readyz: single clusters and chassis that do not work, and the like.", nil, nil),
 		directory: prometheus.NewDesc("drover_directory_ready", "Whether a directory of the server works: 1, or 0 if it is full, hangs or fails.", []string{"directory"}, nil),
+		cluster:   prometheus.NewDesc("drover_cluster_ready", "Whether nodes can join a cluster: 1, or 0 if its API server does not answer, refuses drover or lacks something.", []string{"cluster"}, nil),
 	})
 }
 
@@ -28,6 +29,7 @@ func (g *readinessGauges) Describe(out chan<- *prometheus.Desc) {
 	out <- g.notReady
 	out <- g.warnings
 	out <- g.directory
+	out <- g.cluster
 }
 
 // Collect implements [prometheus.Collector].
@@ -47,6 +49,9 @@ func (g *readinessGauges) Collect(out chan<- prometheus.Metric) {
 	gauge(g.warnings, float64(warnings))
 	for name, works := range g.checks.Disks.Works() {
 		gauge(g.directory, number(works), name)
+	}
+	for name, err := range g.checks.ClusterErrors() {
+		gauge(g.cluster, number(err == nil), name)
 	}
 }
 

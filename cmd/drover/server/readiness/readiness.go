@@ -129,18 +129,24 @@ func (c *Checks) interfaceProblems() (out []api.Problem) {
 	return out
 }
 
+// ClusterErrors returns why nodes cannot join the clusters of the config, by name; nil where
+// they can. It leaves out clusters that have not been checked yet.
+func (c *Checks) ClusterErrors() map[string]error {
+	errs, _ := c.lastClusters.get(func() map[string]error { return c.Clusters(context.Background()) }, clusterWait)
+	return errs
+}
+
 // maxProblem limits a text that comes from elsewhere, in bytes.
 const maxProblem = 1000
 
 // clusterProblems returns the clusters that nodes cannot join. They are warnings while
 // nodes can join another one: one tenant must not make the whole server unready.
 func (c *Checks) clusterProblems() (out []api.Problem) {
-	check := func() map[string]error { return c.Clusters(context.Background()) }
-	errs, ok := c.lastClusters.get(check, clusterWait)
+	errs := c.ClusterErrors()
 	clusters := c.Live.Farm().Config.Clusters
 	for _, cluster := range clusters {
 		err, checked := errs[cluster.Name]
-		if !ok || !checked {
+		if !checked {
 			err = errors.New("it is being checked for the first time")
 		}
 		if err != nil {
