@@ -100,6 +100,17 @@ func TestValuesRefused(t *testing.T) {
 	}
 }
 
+// TestGrace: the pod has server.grace to end, and a moment more.
+func TestGrace(t *testing.T) {
+	for grace, want := range map[string]string{"30s": "45", "1h": "3615", "1m30s": "105", "90s500ms": "105", "2m0.5s": "136"} {
+		out, err := minimal(t, `config.server.grace="`+grace+`"`)
+		if err != nil {
+			t.Fatal(err, out)
+		}
+		fixture.WantText(t, "grace "+grace, out, "terminationGracePeriodSeconds: "+want+"\n")
+	}
+}
+
 // minimal renders the chart with an interface and these values.
 func minimal(t *testing.T, set ...string) (string, error) {
 	t.Helper()

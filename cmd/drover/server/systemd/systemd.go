@@ -15,8 +15,14 @@ import (
 // Ready says that the server serves. Units that are ordered after it start then.
 func Ready() error { return notify(daemon.SdNotifyReady) }
 
-// Stopping says that the server ends on its own.
-func Stopping() error { return notify(daemon.SdNotifyStopping) }
+// Stopping says that the server ends on its own. Transfers in progress have the time grace:
+// systemd waits for them, and a moment longer, even where that is more than TimeoutStopSec.
+func Stopping(grace time.Duration) error {
+	return notify(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, (grace + rest).Microseconds()))
+}
+
+// rest is the time in which a server ends after the last transfer.
+const rest = 15 * time.Second
 
 // A start may take longest. systemd hears every few seconds that it goes on, and waits for
 // patience each time.

@@ -40,7 +40,7 @@ func TestReadyAndStopping(t *testing.T) {
 	for _, c := range []struct {
 		say  func() error
 		want string
-	}{{systemd.Ready, "READY=1"}, {systemd.Stopping, "STOPPING=1"}} {
+	}{{systemd.Ready, "READY=1"}, {func() error { return systemd.Stopping(2 * time.Minute) }, "STOPPING=1\nEXTEND_TIMEOUT_USEC=135000000"}} {
 		if err := c.say(); err != nil {
 			t.Error(err)
 		}

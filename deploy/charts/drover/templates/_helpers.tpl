@@ -40,6 +40,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- toYaml $config -}}
 {{- end -}}
 
+{{/* seconds: those of a duration as Go writes it, such as 1h30m. */}}
+{{- define "drover.seconds" -}}
+{{- $part := dict "h" 0.0 "m" 0.0 "s" 0.0 -}}
+{{- range regexFindAll "[0-9.]+(h|ms|m|us|ns|s)" . -1 -}}
+{{- $_ := set $part (regexFind "[a-z]+" .) (regexFind "[0-9.]+" . | float64) -}}
+{{- end -}}
+{{- addf (mulf $part.h 3600) (mulf $part.m 60) $part.s -}}
+{{- end -}}
+
 {{/* api: the address of the listener for operators. */}}
 {{- define "drover.api" -}}
 {{- if .Values.service.enabled -}}
