@@ -62,7 +62,7 @@ bench: ## benchmarks of the hot paths
 	$(GO) test -run '^$$' -bench . -benchmem ./pools/... ./dhcp/... ./tftp/... ./httpboot/...
 
 .PHONY: bench-dhcp
-bench-dhcp: ## DHCP against Kea and dnsmasq, with ratios (root; BENCH=-quick: 3 minutes, see docs/benchmarks.md)
+bench-dhcp: ## DHCP against Kea and dnsmasq, with ratios (root; BENCH=-quick, see docs/benchmarks.md)
 	$(GO) run ./e2e/bench/dhcp $(BENCH)
 
 .PHONY: bench-tftp
@@ -121,17 +121,17 @@ image: build ## build Dockerfile.image into IMAGES, where drover serve reads it 
 .PHONY: server-image
 server-image: ## dist/drover-image.tar: the server's container image for amd64 and arm64 (WITH="-loaders DIR -images DIR": with those in it; DIST)
 	for a in amd64 arm64; do GOARCH=$$a $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$a/drover ./cmd/drover || exit 1; done
-	$(GO) run ./e2e/serverimage/build -o $(DIST)/drover-image.tar $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
+	$(GO) run ./deploy/sbom -notices $(BIN)/amd64/drover >$(BIN)/third-party-notices
+	$(GO) run ./e2e/serverimage/build -o $(DIST)/drover-image.tar -notices $(BIN)/third-party-notices $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
 
 .PHONY: deb
 deb: ## dist/: the Debian package for this host (ARCHES="amd64 arm64" for both architectures; DIST for another folder)
 	DIST='$(DIST)' deploy/package/build '$(LDFLAGS)' $(NFPM)
 
 .PHONY: dist
-dist: ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, SBOM, checksums (DIST for another folder)
-	DIST='$(DIST)' deploy/package/build '$(LDFLAGS)' $(NFPM) all
-	$(MAKE) server-image DIST='$(DIST)'
-	cd '$(DIST)' && sha256sum *.deb *.tar.gz *.tar *.json >SHA256SUMS && cat SHA256SUMS
+dist: ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, the chart, SBOM, checksums (DIST for another folder)
+	DIST='$(DIST)' WITH='$(WITH)' deploy/package/build '$(LDFLAGS)' $(NFPM) all
+	cd '$(DIST)' && sha256sum *.deb *.tar.gz *.tgz *.tar *.json >SHA256SUMS && cat SHA256SUMS
 
 .PHONY: clean
 clean: ## remove the files built in this folder; the cache outside stays

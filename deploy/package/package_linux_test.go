@@ -190,6 +190,8 @@ func life(h host, p packages) {
 	h.service()
 	h.kept()
 
+	h.lastGood()
+	h.keepsOthers()
 	h.run("apt-get purge -y drover")
 	h.want("ls -A /etc/drover", "drover.yaml") // people wrote it
 	h.run("rm -r /etc/drover")
@@ -227,6 +229,38 @@ func (h host) service() {
 func (h host) kept() {
 	h.t.Helper()
 	fixture.WantText(h.t, "drover node list", h.run("drover node list"), "m2c01")
+}
+
+// lastGood checks that the service starts without the file of its config, from the last good
+// copy in its state.
+func (h host) lastGood() {
+	h.t.Helper()
+	h.run("mv /etc/drover/drover.yaml /etc/drover/moved && systemctl restart drover")
+	h.service()
+	h.run("mv /etc/drover/moved /etc/drover/drover.yaml && systemctl restart drover")
+	h.service()
+}
+
+// keepsOthers checks what neither the service nor the purge of the package touches: the state of
+// a farm's pod, which is another user's, and file systems that are mounted in the state.
+func (h host) keepsOthers() {
+	h.t.Helper()
+	h.run("systemctl stop drover && mv /var/lib/drover /var/lib/aside && install -d -o 65532 -m 700 /var/lib/drover && touch /var/lib/drover/pod")
+	h.run("systemctl start drover") // the condition does not hold
+	h.want("systemctl is-active drover", "inactive")
+	const postrm = "cp /var/lib/dpkg/info/drover.postrm /run/postrm && /run/postrm purge 2>&1"
+	h.want(postrm, "drover: /var/lib/drover stays: it does not belong to the user drover")
+	h.want("stat -c %u /var/lib/drover && ls /var/lib/drover", "65532\npod")
+
+	h.run("chown drover: /var/lib/drover && mkdir /var/lib/drover/images && mount -t tmpfs tmpfs /var/lib/drover/images && touch /var/lib/drover/images/image")
+	fixture.WantText(h.t, "purge with a mount", h.run(postrm), "not all of /var/lib/drover could be removed")
+	h.want("find /var/lib/drover -type f", "/var/lib/drover/images/image")
+	h.run("umount /var/lib/drover/images && rm -r /var/lib/drover")
+
+	// Root has made it: the service takes it.
+	h.run("mv /var/lib/aside /var/lib/drover && chown -R root: /var/lib/drover && systemctl daemon-reload && systemctl enable --now drover")
+	h.service()
+	h.kept()
 }
 
 // watchdog stops the process of the server, which systemd then starts anew.

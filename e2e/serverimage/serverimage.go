@@ -2,13 +2,15 @@
 // engine: an OCI archive for one or more architectures, which every engine imports and
 // every registry takes.
 //
-// The image has the program, a user for it, and nothing else: no shell, no libraries. On
-// request it has node images and loaders, too, so that a farm is one image. The program has
+// The image has the program, a user for it, the certificates of authorities that it knows other
+// servers by, such as a provider of OpenID Connect, and the licences of what was linked into it;
+// nothing else: no shell, no libraries, no ipmitool. On request it has node images and loaders,
+// too, so that a farm is one image. The program has
 // the two capabilities that it needs as file capabilities: Kubernetes can give a user who is
 // not root no others. An engine that runs the image has to allow both (--cap-add), or the
 // kernel refuses to start the program.
 //
-// Equal programs and folders give equal archives. The package does not compile anything.
+// Equal programs, files and folders give equal archives. The package does not compile anything.
 package serverimage
 
 import (
@@ -45,6 +47,9 @@ type Config struct {
 	Programs map[string]string // file of the program, by architecture ("amd64")
 	Images   string            // drover's directory of images; default none
 	Loaders  string            // drover's directory of loaders; default none
+
+	Authorities string // file with root certificates, PEM; default none
+	Notices     string // file with the licences of what was linked into the programs; default none
 }
 
 // Write writes the image as an archive.
@@ -79,7 +84,7 @@ func layout(dir string, c Config) error {
 	}
 	var images []oci.Image
 	for _, arch := range slices.Sorted(maps.Keys(c.Programs)) {
-		program, err := l.Layer(func(t *tar.Writer) error { return addServer(t, c.Programs[arch]) })
+		program, err := l.Layer(func(t *tar.Writer) error { return addServer(t, c, arch) })
 		if err != nil {
 			return err
 		}
@@ -108,11 +113,15 @@ func capabilities() string {
 	))
 }
 
-// addServer writes the program, and the files that it runs with.
-func addServer(t *tar.Writer, program string) error {
+// authorities is where Go looks for root certificates, as Debian has them.
+const authorities = "etc/ssl/certs/ca-certificates.crt"
+
+// addServer writes the program for an architecture, and the files that it runs with.
+func addServer(t *tar.Writer, c Config, arch string) error {
 	for _, dir := range []tar.Header{
-		{Name: "etc/", Mode: 0o755}, {Name: "etc/drover/", Mode: 0o755}, {Name: "tmp/", Mode: 0o1777},
-		{Name: "usr/", Mode: 0o755}, {Name: "usr/bin/", Mode: 0o755},
+		{Name: "etc/", Mode: 0o755}, {Name: "etc/drover/", Mode: 0o755}, {Name: "etc/ssl/", Mode: 0o755}, {Name: "etc/ssl/certs/", Mode: 0o755},
+		{Name: "tmp/", Mode: 0o1777}, {Name: "usr/", Mode: 0o755}, {Name: "usr/bin/", Mode: 0o755}, {Name: "usr/share/", Mode: 0o755},
+		{Name: "usr/share/doc/", Mode: 0o755}, {Name: "usr/share/doc/drover/", Mode: 0o755},
 		{Name: "var/", Mode: 0o755}, {Name: "var/lib/", Mode: 0o755}, {Name: "var/lib/drover/", Mode: 0o700, Uid: User, Gid: User},
 	} {
 		dir.Typeflag = tar.TypeDir
@@ -126,6 +135,19 @@ func addServer(t *tar.Writer, program string) error {
 	if err := addText(t, "etc/group", fmt.Sprintf("root:x:0:\ndrover:x:%d:\n", User)); err != nil {
 		return err
 	}
+	for _, f := range []struct{ name, from string }{{authorities, c.Authorities}, {"usr/share/doc/drover/third-party-notices", c.Notices}} {
+		if f.from == "" {
+			continue
+		}
+		text, err := os.ReadFile(f.from)
+		if err == nil {
+			err = addText(t, f.name, string(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	program := c.Programs[arch]
 	info, err := os.Stat(program)
 	if err != nil {
 		return err

@@ -88,9 +88,11 @@ func TestServerImage(t *testing.T) {
 	src := fixture.Tree(t, map[string]string{
 		"drover": "the program", "images/.lock": "", "images/debian-12/aaa/root.squashfs": "a root",
 		"images/debian-12/current": "->aaa", "images/.cache/x": "", "loaders/undionly.kpxe": "a loader",
+		"roots.pem": "authorities", "notices": "licences",
 	})
 	files := write(t, serverimage.Config{
 		Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/drover"}, Images: src + "/images", Loaders: src + "/loaders",
+		Authorities: src + "/roots.pem", Notices: src + "/notices",
 	})
 	var index, manifest document
 	decode(t, files["index.json"].content, &index)
@@ -119,6 +121,11 @@ func TestServerImage(t *testing.T) {
 	program := all["usr/bin/drover"]
 	if got := hex.EncodeToString([]byte(program.PAXRecords["SCHILY.xattr.security.capability"])); got != capabilities || program.Mode != 0o755 {
 		t.Errorf("got capabilities %s and mode %o, want %s and 755", got, program.Mode, capabilities)
+	}
+	for name, want := range map[string]string{"etc/ssl/certs/ca-certificates.crt": "authorities", "usr/share/doc/drover/third-party-notices": "licences"} {
+		if f := all[name]; string(f.content) != want || f.Mode != 0o644 {
+			t.Errorf("%s: got %q, mode %o", name, f.content, f.Mode)
+		}
 	}
 	if d := all["var/lib/drover"]; d.Uid != 65532 || d.Mode != 0o700 {
 		t.Errorf("the state belongs to %d, mode %o", d.Uid, d.Mode)
@@ -166,6 +173,7 @@ func TestRefused(t *testing.T) {
 		{Name: "localhost/drover:dev"},
 		{Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/missing"}},
 		{Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/drover"}, Images: src + "/missing"},
+		{Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/drover"}, Authorities: src + "/missing"},
 	} {
 		if err := serverimage.Write(io.Discard, c); err == nil {
 			t.Errorf("%+v: no error", c)

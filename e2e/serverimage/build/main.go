@@ -1,7 +1,9 @@
 // Build writes the container image of drover's server as an OCI archive; package
 // serverimage describes it.
 //
-//	go run ./e2e/serverimage/build -o FILE [-name NAME] [-images DIR] [-loaders DIR] ARCH=PROGRAM...
+//	go run ./e2e/serverimage/build -o FILE [-name NAME] [-images DIR] [-loaders DIR] [-notices FILE] ARCH=PROGRAM...
+//
+// The image has the root certificates of this host: they are Debian's, of its package ca-certificates.
 package main
 
 import (
@@ -29,6 +31,8 @@ func run(args []string) error {
 	flags.StringVar(&c.Name, "name", "localhost/drover:dev", "name and tag of the image")
 	flags.StringVar(&c.Images, "images", "", "directory of node images that go into the image")
 	flags.StringVar(&c.Loaders, "loaders", "", "directory of loaders that go into the image")
+	flags.StringVar(&c.Authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "root certificates, PEM: of the package ca-certificates")
+	flags.StringVar(&c.Notices, "notices", "", "file with the licences of what was linked into the programs")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
