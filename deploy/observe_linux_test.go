@@ -161,6 +161,7 @@ func TestObserved(t *testing.T) {
 	observed.serve()
 	metrics := observed.run(`sed 's/^/Authorization: Bearer /' /var/lib/drover/api.token | curl -sf -H @- http://127.0.0.1:8443/metrics`)
 	observed.clients()
+	observed.run("mkdir -p /etc/prometheus && ./drover token create prometheus --role metrics --write /etc/prometheus/drover.token")
 	observed.run("test -x " + bin + "/prometheus")
 	observed.start(bin + "/prometheus --config.file=/etc/drover/prometheus.yaml --storage.tsdb.path=/var/lib/prometheus --web.listen-address=127.0.0.1:9090 --log.level=warn")
 

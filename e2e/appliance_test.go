@@ -18,7 +18,7 @@ import (
 )
 
 // TestAppliance runs the last stage of Dockerfile.image as a container engine would, with its
-// entrypoint, a read-only root, the three capabilities that the docs name and no others, on
+// entrypoint, a read-only root, the two capabilities that the docs name and no others, on
 // the network of a rack. A UEFI machine boots from it: loader, kernel and image are those of
 // the container. A tiny system stands in for the node image.
 func TestAppliance(t *testing.T) {
@@ -72,7 +72,7 @@ func TestAppliance(t *testing.T) {
 // runContainer runs the appliance with runc until the end of the test.
 func runContainer(t *testing.T, rack *lab.Rack, a *buildcache.Stage, config, state string) {
 	t.Helper()
-	capabilities := []string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}
+	capabilities := []string{"CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}
 	type object = map[string]any
 	mount := func(at, kind, source string, options ...string) object {
 		return object{"destination": at, "type": kind, "source": source, "options": append([]string{"nosuid", "nodev"}, options...)}

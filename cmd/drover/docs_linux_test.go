@@ -78,7 +78,7 @@ func notHere() map[string]string {
 		"make bench-hosted": long, "make bench-hosted BENCH='-tenants 2 -alone'": long,
 		"make bench-image BENCH='-rounds 9 -level 15'":                                                        long,
 		"drover cluster prepare tenant-a --admin tenant-a-admin.conf --write /etc/drover/tenant-a.kubeconfig": clusters,
-		"drover tenant kubeconfig tenant-a > tenant-a.kubeconfig":                                             "it needs an admin cluster; TestHosted (e2e/hosted) reads that Secret",
+		"(umask 077; drover tenant kubeconfig tenant-a > tenant-a.kubeconfig)":                                "it needs an admin cluster; TestHosted (e2e/hosted) reads that Secret",
 		"drover cluster check tenant-a":                                                                       clusters,
 		"drover image build --name debian-12 oci:node":                                                        "it needs a container image; the tests of imagebuild build from such layouts",
 		"drover image build --name debian-12 oci-archive:node.tar":                                            "likewise",
@@ -97,15 +97,15 @@ func notHere() map[string]string {
 		"/etc/drover-host/tenant-a/uninstall.sh":    hosts,
 
 		// The chart.
-		"helm install drover deploy/charts/drover --namespace farm --create-namespace --values values.yaml":         admin,
-		"kubectl --namespace farm rollout status deployment/drover":                                                 admin,
-		"kubectl --namespace farm exec deployment/drover -- drover node list":                                       admin,
-		"kubectl --namespace farm apply --filename objects.yaml":                                                    demo,
-		"kubectl --namespace farm get tenants.drover.dev,machines.drover.dev --output wide":                         demo,
-		"kubectl --namespace farm exec deployment/drover -- drover tenant kubeconfig tenant-a >tenant-a.kubeconfig": demo,
-		"kubectl --kubeconfig tenant-a.kubeconfig get nodes":                                                        demo,
-		"helm upgrade drover deploy/charts/drover --namespace farm --values values.yaml":                            admin,
-		"kubectl apply --server-side --force-conflicts --filename deploy/charts/drover/crds":                        admin,
+		"helm install drover deploy/charts/drover --namespace farm --create-namespace --values values.yaml":                      admin,
+		"kubectl --namespace farm rollout status deployment/drover":                                                              admin,
+		"kubectl --namespace farm exec deployment/drover -- drover node list":                                                    admin,
+		"kubectl --namespace farm apply --filename objects.yaml":                                                                 demo,
+		"kubectl --namespace farm get tenants.drover.dev,machines.drover.dev --output wide":                                      demo,
+		"(umask 077; kubectl --namespace farm exec deployment/drover -- drover tenant kubeconfig tenant-a >tenant-a.kubeconfig)": demo,
+		"kubectl --kubeconfig tenant-a.kubeconfig get nodes":                                                                     demo,
+		"helm upgrade drover deploy/charts/drover --namespace farm --values values.yaml":                                         admin,
+		"kubectl apply --server-side --force-conflicts --filename deploy/charts/drover/crds":                                     admin,
 	}
 }
 

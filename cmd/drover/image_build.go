@@ -45,7 +45,7 @@ attributes of files that a squashfs cannot store.
 
 --initrd-file PATH=FILE puts a file into the initrd; --initrd-file FILE appends a cpio
 archive to it. --microcode chooses the processor microcode in the initrd: auto is that
-of AMD and of Intel's server processors up to 1.5 MB; all; none; or models to have in
+of AMD and of Intel's server processors up to 1.3 MB; all; none; or models to have in
 addition, such as 06-8f,06-6a.
 
 SSH host keys, machine ids, logs, caches, /boot and the contents of /tmp, /run,

@@ -32,7 +32,7 @@ drover renews the Secret well before.
 
 It reads the Secret with your own rights: with --admin-kubeconfig, or with
 server.adminKubeconfig of the config, or as the pod that it runs in.`,
-		Example: "  drover tenant kubeconfig tenant-a > tenant-a.kubeconfig",
+		Example: "  (umask 077; drover tenant kubeconfig tenant-a > tenant-a.kubeconfig)",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			farm, err := cli.LoadConfig(config, cmd.ErrOrStderr())

@@ -33,7 +33,7 @@ type options struct {
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench-dhcp", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.BoolVar(&o.quick, "quick", false, "a first impression in about two minutes: few and short steps")
+	f.BoolVar(&o.quick, "quick", false, "a first impression: few and short steps")
 	f.BoolVar(&o.six, "6", false, "DHCPv6: drover against Kea, by perfdhcp alone")
 	rates := f.String("rates", "1000,2000,4000,8000,16000,32000", "`exchanges/s` of the steps, rising; between the last good and the first bad one it goes on by halves")
 	seconds := f.Float64("seconds", 4, "how long a step takes")
