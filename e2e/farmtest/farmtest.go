@@ -2,10 +2,14 @@
 package farmtest
 
 import (
+	"net/netip"
 	"os"
 	"testing"
+	"time"
 
+	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -31,4 +35,13 @@ func Open(t testing.TB, text string) (*state.Store, *config.Live) {
 		t.Fatal(err)
 	}
 	return store, live
+}
+
+// Lease leases an address of a catch-all pool to a machine, for an hour.
+func Lease(t testing.TB, table *state.Leases, pool string, mac pools.MAC, addr netip.Addr) {
+	t.Helper()
+	p := &resolve.Plan{MAC: mac, Pool: pool, CatchAll: true, Range: pools.Range{First: addr, Last: addr}, Lease: pools.Duration(time.Hour)}
+	if _, err := table.Commit(p, addr, time.Now()); err != nil {
+		t.Fatal(err)
+	}
 }

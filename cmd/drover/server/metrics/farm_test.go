@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
-	"net/netip"
 	"regexp"
 	"runtime"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -82,17 +80,10 @@ pools:
 func leased(t *testing.T, store *state.Store, live *config.Live) {
 	t.Helper()
 	rest := live.Farm().Config.Pools[1]
-	lease := func(mac pools.MAC, table *state.Leases, r pools.Range, addr netip.Addr) {
-		t.Helper()
-		p := &resolve.Plan{MAC: mac, Pool: rest.Name, CatchAll: true, Range: r, Lease: pools.Duration(time.Hour)}
-		if _, err := table.Commit(p, addr, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	a, b := pools.MAC{2, 1}, pools.MAC{2, 2}
-	lease(a, store.Leases, rest.Range, rest.Range.Last)
-	lease(a, store.Leases6, rest.Range6, rest.Range6.Last)
-	lease(b, store.Leases, rest.Range, rest.Range.Last.Prev())
+	farmtest.Lease(t, store.Leases, rest.Name, a, rest.Range.Last)
+	farmtest.Lease(t, store.Leases6, rest.Name, a, rest.Range6.Last)
+	farmtest.Lease(t, store.Leases, rest.Name, b, rest.Range.Last.Prev())
 	if !store.Leases.Decline(b, rest.Range.Last.Prev(), "in use", time.Now()) {
 		t.Fatal("the address was not declined")
 	}
