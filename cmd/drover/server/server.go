@@ -213,7 +213,7 @@ func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Chec
 		Proc: os.DirFS("/proc"), Interfaces: s.networks.Missing, Expiries: s.clusters.Expiries, Renewals: s.clusters.Renewals,
 	}
 	if s.objects != nil {
-		ready.Objects = s.objects.Problems
+		ready.Objects = s.adminProblems
 	}
 	s.metrics.WatchReadiness(ready)
 	s.metrics.WatchNeighbors(s.Live, ready.Proc)

@@ -32,6 +32,16 @@ func (s *Server) newTenants() *hosted.Controller {
 	return tenants
 }
 
+// adminProblems returns what is wrong in the admin cluster, by the part: objects of the farm,
+// and the control planes of tenants as a whole.
+func (s *Server) adminProblems() map[string]string {
+	problems := s.objects.Problems()
+	if err := s.tenants.Problem(); err != nil {
+		problems["control planes"] = err.Error()
+	}
+	return problems
+}
+
 // rights returns the manifest with drover's rights in a tenant.
 func rights(c pools.Cluster) []byte {
 	return deploy.Manifest(deploy.Rights{Approve: c.Approver != pools.ByCluster, Serve: c.Serving, Hosts: c.HostNetwork != nil})

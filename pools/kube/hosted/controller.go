@@ -8,20 +8,15 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"drover/pools"
 	"drover/pools/kube/cluster"
 	"drover/pools/lograte"
-	"drover/pools/wait"
 )
 
 // manager is the owner of the fields that drover writes.
@@ -48,7 +43,8 @@ const (
 // Controller keeps the control planes of tenants as the farm declares them. Fields must
 // not change after Run.
 type Controller struct {
-	// Admin returns the admin cluster. It is called again while it returns an error.
+	// Admin returns the connection to the admin cluster: the same one as long as its
+	// credentials are. It is called again and again.
 	Admin func() (*rest.Config, error)
 	// Namespace has all objects of all tenants.
 	Namespace string
@@ -67,27 +63,31 @@ type Controller struct {
 	// Now is the clock. Nil is time.Now.
 	Now func() time.Time
 
-	mu      sync.Mutex
-	tenants map[string]declared // nil before the first Set
-	status  map[string]Status
-	changed chan struct{} // of capacity 1
+	mu        sync.Mutex
+	tenants   map[string]declared             // nil before the first Set
+	elsewhere map[string]pools.Cluster        // those without a control plane
+	policies  map[string]pools.DeletionPolicy // of all tenants that were there, as declared last
+	status    map[string]Status
+	problem   error
+	changed   chan struct{} // of capacity 1
 
 	leading sync.Mutex    // held by lead
 	numbers sync.Mutex    // held while a VNI is chosen
 	starts  chan struct{} // of capacity 1: full while a control plane starts
 
-	limits *cluster.Cluster // of the answers of the admin cluster
-	typed  kubernetes.Interface
-	dyn    dynamic.Interface
+	limits  *cluster.Cluster // of the answers of the admin cluster
+	clients atomic.Pointer[clients]
+	lines   *lograte.Limiter
 }
 
 // Set replaces the clusters of the farm. Those without a controlPlane are left alone.
-// A tenant that is no longer among them, and has no object in the admin cluster either, is
-// removed as its deletionPolicy says.
+// A tenant that is no longer among those with one, and has no object with one in the admin
+// cluster either, is removed as its deletionPolicy says.
 func (c *Controller) Set(clusters []pools.Cluster) {
-	tenants := map[string]declared{}
+	tenants, elsewhere := map[string]declared{}, map[string]pools.Cluster{}
 	for _, conf := range clusters {
 		if conf.ControlPlane == nil {
+			elsewhere[conf.Name] = conf
 			continue
 		}
 		d := declared{conf: conf}
@@ -99,10 +99,13 @@ func (c *Controller) Set(clusters []pools.Cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.init()
-	if c.tenants != nil && reflect.DeepEqual(tenants, c.tenants) {
+	for name, d := range tenants {
+		c.policies[name] = d.conf.DeletionPolicy
+	}
+	if c.tenants != nil && reflect.DeepEqual(tenants, c.tenants) && reflect.DeepEqual(elsewhere, c.elsewhere) {
 		return
 	}
-	c.tenants = tenants
+	c.tenants, c.elsewhere = tenants, elsewhere
 	select {
 	case c.changed <- struct{}{}:
 	default:
@@ -119,7 +122,8 @@ type declared struct {
 func (c *Controller) init() {
 	if c.changed == nil {
 		c.changed, c.starts = make(chan struct{}, 1), make(chan struct{}, 1)
-		c.status = map[string]Status{}
+		c.status, c.policies = map[string]Status{}, map[string]pools.DeletionPolicy{}
+		c.lines = &lograte.Limiter{Log: c.log()}
 	}
 }
 
@@ -156,52 +160,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// connect makes the clients of the admin cluster. Its error is that of ctx.
-func (c *Controller) connect(ctx context.Context) error {
-	for delay := quickRound; ; delay = min(2*delay, slowRound) {
-		conf, err := c.Admin()
-		if err == nil {
-			conf = rest.CopyConfig(conf)
-			c.limits = cluster.NewAdmin("", c.now)
-			c.limits.Limit(conf)
-			c.typed, err = kubernetes.NewForConfig(conf)
-			if err == nil {
-				c.dyn, err = dynamic.NewForConfig(conf)
-			}
-		}
-		if err == nil {
-			return nil
-		}
-		c.log().Warn("no control plane is kept: the admin cluster's kubeconfig is of no use", "err", err)
-		if err := wait.Sleep(ctx, delay); err != nil {
-			return err
-		}
-	}
-}
-
-// lock is the Lease of the leader. Its errors are logged.
-type lock struct {
-	*resourcelock.LeaseLock
-	log *lograte.Limiter
-}
-
-func (c *Controller) lock() *lock {
-	return &lock{&resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: leaseName},
-		Client:     c.typed.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
-	}, &lograte.Limiter{Log: c.log()}}
-}
-
-// Get reads the Lease.
-func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.LeaseLock.Get(ctx)
-	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil && l.log.Allow(slog.LevelWarn, "lease") {
-		l.log.Log.Warn("the Lease of the leader cannot be read, so no tenant is kept by this server", "lease", l.Describe(), "err", err)
-	}
-	return record, raw, err
-}
-
 // lead runs a worker for each tenant until ctx is done.
 func (c *Controller) lead(ctx context.Context) {
 	c.leading.Lock()
@@ -214,27 +172,35 @@ func (c *Controller) lead(ctx context.Context) {
 		}
 		c.log().Info("this server no longer keeps the control planes of tenants")
 	}()
-	for again := time.Duration(0); ; {
+	c.mu.Lock()
+	clear(c.status) // others may have led since
+	c.mu.Unlock()
+	var failing pause
+	for {
+		again := quickRound
 		c.mu.Lock()
 		tenants := c.tenants
 		c.mu.Unlock()
 		if tenants != nil {
 			c.update(ctx, workers, tenants)
 			again = slowRound
-			if err := c.removeOthers(ctx, tenants); err != nil && ctx.Err() == nil {
-				c.log().Warn("control planes of removed tenants remain", "err", err)
-				again = quickRound
+			switch err := c.removeOthers(ctx); {
+			case err == nil:
+				failing = pause{}
+			case ctx.Err() == nil:
+				if c.lines.Allow(slog.LevelWarn, "removal") {
+					c.log().Warn("control planes of removed tenants remain", "err", err)
+				}
+				again = failing.next(c.now(), "removal", quickRound)
 			}
 		}
-		timer := time.NewTimer(max(again, quickRound))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-c.changed:
-		case <-timer.C:
+			failing = pause{}
+		case <-time.After(again):
 		}
-		timer.Stop()
 	}
 }
 
@@ -288,7 +254,8 @@ func (c *Controller) start(ctx context.Context, d declared) *worker {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{controller: c, declared: d, log: c.log().With("cluster", d.conf.Name), cancel: cancel, done: make(chan struct{})}
 	c.mu.Lock()
-	w.status.Conditions = slices.Clone(c.status[d.conf.Name].Conditions) // for the times of their changes
+	w.status, w.recalled = c.status[d.conf.Name]
+	w.status.Conditions = slices.Clone(w.status.Conditions)
 	c.mu.Unlock()
 	go func() {
 		defer close(w.done)
@@ -315,7 +282,16 @@ func (w *worker) run(ctx context.Context) {
 		if err != nil {
 			problem = err.Error()
 		}
-		_ = wait.Sleep(ctx, again)
+		var turn chan<- struct{} // nil: it does not wait for one
+		if w.queued {
+			turn = w.controller.starts
+		}
+		select {
+		case <-ctx.Done():
+		case turn <- struct{}{}:
+			w.hold()
+		case <-time.After(again):
+		}
 	}
 }
 

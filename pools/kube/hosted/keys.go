@@ -21,6 +21,7 @@ import (
 // keys are the authorities of a tenant.
 type keys struct {
 	secret    *corev1.Secret // of ca, with the tenant's annotations
+	leaf      *corev1.Secret // of what the CAs have signed; nil: there is none yet
 	ca, front *pki.Authority
 	accounts  map[string][]byte
 }
@@ -33,30 +34,27 @@ const firstVNI = 100
 
 // readKeys reads the authorities of a tenant, and makes those that it never had.
 func (w *worker) readKeys(ctx context.Context) (*keys, error) {
-	k := &keys{}
-	if err := w.keysLost(ctx); err != nil {
-		return nil, err
-	}
-	secret, err := w.readOrMake(ctx, w.plane.CASecret(), func() (map[string][]byte, error) {
-		return pki.NewAuthority("kubernetes", w.now())
-	})
+	p := w.plane
+	found, err := w.readSecrets(ctx, p.LeafSecret(), p.CASecret(), p.FrontProxySecret(), p.AccountsSecret())
 	if err != nil {
 		return nil, err
 	}
-	if k.secret, k.ca, err = loaded(secret); err != nil {
+	k := &keys{leaf: found[p.LeafSecret()]}
+	if k.secret, err = w.make(ctx, found, p.CASecret(), func() (map[string][]byte, error) { return pki.NewAuthority("kubernetes", w.now()) }); err != nil {
 		return nil, err
 	}
-	front, err := w.readOrMake(ctx, w.plane.FrontProxySecret(), func() (map[string][]byte, error) {
-		return pki.NewAuthority("front-proxy-ca", w.now())
-	})
+	front, err := w.make(ctx, found, p.FrontProxySecret(), func() (map[string][]byte, error) { return pki.NewAuthority("front-proxy-ca", w.now()) })
 	if err != nil {
 		return nil, err
 	}
-	if _, k.front, err = loaded(front); err != nil {
+	accounts, err := w.make(ctx, found, p.AccountsSecret(), pki.ServiceAccountKeys)
+	if err != nil {
 		return nil, err
 	}
-	accounts, err := w.readOrMake(ctx, w.plane.AccountsSecret(), pki.ServiceAccountKeys)
-	if err != nil {
+	if k.ca, err = loaded(k.secret); err != nil {
+		return nil, err
+	}
+	if k.front, err = loaded(front); err != nil {
 		return nil, err
 	}
 	if err := pki.CheckServiceAccountKeys(accounts.Data); err != nil {
@@ -66,44 +64,44 @@ func (w *worker) readKeys(ctx context.Context) (*keys, error) {
 	return k, nil
 }
 
-func loaded(s *corev1.Secret) (*corev1.Secret, *pki.Authority, error) {
+func loaded(s *corev1.Secret) (*pki.Authority, error) {
 	a, err := pki.LoadAuthority(s.Data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the Secret %q: %w", s.Name, err)
+		return nil, fmt.Errorf("the Secret %q: %w", s.Name, err)
 	}
-	return s, a, nil
+	return a, nil
 }
 
-// keysLost returns an error if the tenant has certificates, but not the keys that they are
-// of. New keys would lock out all its nodes and ServiceAccounts.
-func (w *worker) keysLost(ctx context.Context) error {
-	_, err := w.secrets().Get(ctx, w.plane.LeafSecret(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{w.plane.CASecret(), w.plane.FrontProxySecret(), w.plane.AccountsSecret()} {
-		_, err := w.secrets().Get(ctx, name, metav1.GetOptions{})
+// readSecrets reads Secrets of the tenant, before any is made. It returns an error if one is
+// another's, or if the tenant has the first of them, its certificates, but not the keys that
+// they are of: new keys would lock out all its nodes and ServiceAccounts.
+func (w *worker) readSecrets(ctx context.Context, leaf string, keys ...string) (map[string]*corev1.Secret, error) {
+	found := map[string]*corev1.Secret{}
+	for _, name := range append(keys, leaf) {
+		s, err := w.secrets().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("the Secret %q is gone, and no other key fits the tenant's nodes: restore it from a backup, or delete Secret %q too, to begin with new keys", name, w.plane.LeafSecret())
+			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if err := w.owned("Secret", name, s.Labels); err != nil {
+			return nil, err
+		}
+		found[name] = s
+	}
+	for _, name := range keys {
+		if found[leaf] != nil && found[name] == nil {
+			return nil, fmt.Errorf("the Secret %q is gone, and no other key fits the tenant's nodes: restore it from a backup, or delete Secret %q too, to begin with new keys", name, leaf)
 		}
 	}
-	return nil
+	return found, nil
 }
 
-// readOrMake reads a Secret, and makes it if there is none.
-func (w *worker) readOrMake(ctx context.Context, name string, data func() (map[string][]byte, error)) (*corev1.Secret, error) {
-	found, err := w.secrets().Get(ctx, name, metav1.GetOptions{})
-	if err == nil && found.Labels[manifests.TenantLabel] != w.plane.Name {
-		return nil, fmt.Errorf("the Secret %q is not of this tenant: it lacks the label %s=%s", name, manifests.TenantLabel, w.plane.Name)
-	}
-	if !apierrors.IsNotFound(err) {
-		return found, err
+// make returns the Secret of a key that was found, or makes it.
+func (w *worker) make(ctx context.Context, found map[string]*corev1.Secret, name string, data func() (map[string][]byte, error)) (*corev1.Secret, error) {
+	if s := found[name]; s != nil {
+		return s, nil
 	}
 	content, err := data()
 	if err != nil {
@@ -118,8 +116,9 @@ func (w *worker) readOrMake(ctx context.Context, name string, data func() (map[s
 
 // secret returns a Secret of the tenant.
 func (w *worker) secret(name string, data map[string][]byte, notes map[string]string) *corev1.Secret {
+	annotations, _ := annotated(nil, notes)
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.plane.Namespace, Labels: w.plane.Labels(), Annotations: notes},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.plane.Namespace, Labels: w.plane.Labels(), Annotations: annotations},
 		Type:       corev1.SecretTypeOpaque,
 		Data:       data,
 	}
@@ -135,15 +134,14 @@ func (w *worker) write(ctx context.Context, name string, data map[string][]byte,
 	if err != nil {
 		return err
 	}
-	if found.Labels[manifests.TenantLabel] != w.plane.Name {
-		return fmt.Errorf("the Secret %q is not of this tenant: remove it, or give the tenant another name", name)
+	if err := w.owned("Secret", name, found.Labels); err != nil {
+		return err
 	}
 	changed := found.DeepCopy()
 	changed.Data = data
-	if changed.Annotations == nil {
-		changed.Annotations = map[string]string{}
+	if all, noted := annotated(found.Annotations, notes); noted {
+		changed.Annotations = all
 	}
-	maps.Copy(changed.Annotations, notes)
 	if reflect.DeepEqual(found, changed) {
 		return nil
 	}
@@ -151,16 +149,16 @@ func (w *worker) write(ctx context.Context, name string, data map[string][]byte,
 	return err
 }
 
-// note writes annotations of the Secret of the CA, which outlives a deleted tenant.
+// note writes annotations of the Secret of the CA, which outlives a removed tenant. Empty ones
+// stay as they are.
 func (w *worker) note(ctx context.Context, k *keys, notes map[string]string) error {
-	changed := k.secret.DeepCopy()
-	if changed.Annotations == nil {
-		changed.Annotations = map[string]string{}
-	}
-	maps.Copy(changed.Annotations, notes)
-	if maps.Equal(changed.Annotations, k.secret.Annotations) {
+	annotations, changes := annotated(k.secret.Annotations, notes)
+	if _, removed := annotations[removedNote]; !changes && !removed {
 		return nil
 	}
+	delete(annotations, removedNote) // it is there again
+	changed := k.secret.DeepCopy()
+	changed.Annotations = annotations
 	updated, err := w.secrets().Update(ctx, changed, metav1.UpdateOptions{FieldManager: manager})
 	if err == nil {
 		k.secret = updated
@@ -229,20 +227,16 @@ func (w *worker) leaves(k *keys) []leaf {
 
 // renew issues the certificates that are missing, wrong or near their end.
 func (w *worker) renew(ctx context.Context, k *keys) (map[string][]byte, error) {
-	name := w.plane.LeafSecret()
-	found, err := w.secrets().Get(ctx, name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, err
-	}
 	data := map[string][]byte{}
-	if err == nil {
-		data = maps.Clone(found.Data)
+	if k.leaf != nil {
+		maps.Copy(data, k.leaf.Data)
 	}
 	var certs []Certificate
 	for _, l := range w.leaves(k) {
 		cert, key := l.File+".crt", l.File+".key"
 		pair := pki.Pair{Cert: data[cert], Key: data[key]}
 		if why := l.by.Stale(pair, l.Leaf, w.now()); why != "" {
+			var err error
 			if pair, err = l.by.Issue(l.Leaf, w.now()); err != nil {
 				return nil, err
 			}
@@ -254,7 +248,7 @@ func (w *worker) renew(ctx context.Context, k *keys) (map[string][]byte, error) 
 	certs = append(certs, Certificate{"ca", metav1.NewTime(k.ca.Ends())}, Certificate{"front-proxy-ca", metav1.NewTime(k.front.Ends())})
 	slices.SortStableFunc(certs, func(a, b Certificate) int { return a.Ends.Compare(b.Ends.Time) })
 	w.status.Certificates = certs
-	return data, w.write(ctx, name, data, nil)
+	return data, w.write(ctx, w.plane.LeafSecret(), data, map[string]string{manifests.VersionNote: w.ran, etcdNote: w.plane.Etcd})
 }
 
 // id changes with the keys that programs read only when they start.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"drover/pools/atomicfile"
 	"drover/pools/kube/cluster"
 	"drover/pools/kube/hosted/manifests"
 )
@@ -28,9 +29,25 @@ func AdminConfig(path string) (*rest.Config, error) {
 	return conf, err
 }
 
-// AdminFile returns [AdminConfig] as the Admin of a [Controller].
+// AdminFile returns [AdminConfig] as the Admin of a [Controller]: it reads the file again when
+// that has changed. It is for one goroutine at a time.
 func AdminFile(path string) func() (*rest.Config, error) {
-	return func() (*rest.Config, error) { return AdminConfig(path) }
+	var conf *rest.Config
+	version := ""
+	return func() (*rest.Config, error) {
+		if path == "" && conf != nil {
+			return conf, nil // its token is in a file that client-go reads again
+		}
+		now := atomicfile.Version(path)
+		if conf != nil && now == version {
+			return conf, nil
+		}
+		read, err := AdminConfig(path)
+		if err == nil {
+			conf, version = read, now
+		}
+		return read, err
+	}
 }
 
 // Kubeconfig returns the administrator's kubeconfig of a hosted tenant, from the namespace

@@ -3,6 +3,7 @@ package hosted
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,10 +36,32 @@ func (w *worker) publish(ctx context.Context) error {
 	o.SetGroupVersionKind(tenantObjects.GroupVersion().WithKind("Tenant"))
 	o.SetName(w.conf.Name)
 	o.SetNamespace(w.controller.Namespace)
-	_, err = w.controller.dyn.Resource(tenantObjects).Namespace(w.controller.Namespace).ApplyStatus(ctx, w.conf.Name, o, metav1.ApplyOptions{FieldManager: statusManager, Force: true})
+	_, err = w.controller.dyn().Resource(tenantObjects).Namespace(w.controller.Namespace).ApplyStatus(ctx, w.conf.Name, o, metav1.ApplyOptions{FieldManager: statusManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	w.published, w.publishedAt = &s, w.now()
 	return nil
+}
+
+// recall takes the status of the tenant's object as that of the round before, so that a
+// restart changes neither conditions nor the times of their changes. Without it they are new.
+func (w *worker) recall(ctx context.Context) {
+	if w.recalled {
+		return
+	}
+	w.recalled = true
+	o, err := w.controller.dyn().Resource(tenantObjects).Namespace(w.controller.Namespace).Get(ctx, w.conf.Name, metav1.GetOptions{})
+	if err != nil {
+		return // it has none, or the round says what is wrong
+	}
+	fields, _, _ := unstructured.NestedMap(o.Object, "status")
+	var s Status
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &s) != nil {
+		return // of another version
+	}
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool {
+		return !slices.Contains([]string{Ready, Available, VersionAccepted, AgentsConnected}, c.Type) // the farm's
+	})
+	w.status = s
 }

@@ -3,6 +3,7 @@ package hosted
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,10 +66,30 @@ func (s *Status) set(kind string, ok bool, reason, message string, now time.Time
 	if ok {
 		status = metav1.ConditionTrue
 	}
+	s.put(kind, status, reason, message, now)
+}
+
+// unknown sets a condition that cannot be found out.
+func (s *Status) unknown(kind, reason, message string, now time.Time) {
+	s.put(kind, metav1.ConditionUnknown, reason, message, now)
+}
+
+func (s *Status) put(kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: printable.Line(message, maxMessage),
 		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 	})
+}
+
+// ready returns the names of the programs that are ready.
+func (s *Status) ready() string {
+	var names []string
+	for _, p := range s.Parts {
+		if p.Ready {
+			names = append(names, p.Name)
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // parts returns the state of the programs of a pod.

@@ -3,12 +3,14 @@ package hosted
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -24,11 +26,13 @@ import (
 
 // tenant is the connection to a tenant's API server as its administrator.
 type tenant struct {
-	limits *cluster.Cluster // of its answers
-	typed  kubernetes.Interface
-	dyn    dynamic.Interface
-	id     string    // of its endpoint and CA
-	until  time.Time // when it is made anew
+	limits   *cluster.Cluster // of its answers
+	typed    kubernetes.Interface
+	dyn      dynamic.Interface
+	id       string    // of its endpoint and CA
+	endpoint string    // host:port
+	until    time.Time // when it is made anew
+	data     types.UID // of the namespace kube-system, and so of the data
 
 	applied   string // fingerprint of the objects that were applied last
 	appliedAt time.Time
@@ -51,7 +55,7 @@ func (w *worker) connect(k *keys) error {
 	if err != nil {
 		return err
 	}
-	t := &tenant{id: id, until: w.now().Add(ownLife / 2), limits: cluster.New(pools.Cluster{Name: w.plane.Name}, "", w.controller.now)}
+	t := &tenant{id: id, endpoint: w.plane.Endpoint(), until: w.now().Add(ownLife / 2), limits: cluster.New(pools.Cluster{Name: w.plane.Name}, "", w.controller.now)}
 	t.limits.Limit(conf)
 	if t.typed, err = kubernetes.NewForConfig(conf); err != nil {
 		return err
@@ -63,26 +67,73 @@ func (w *worker) connect(k *keys) error {
 	return nil
 }
 
+// ask asks the API server for its version.
+func (w *worker) ask(ctx context.Context) (string, error) {
+	v, err := discovery.ToServerVersionInterfaceWithContext(w.tenant.typed.Discovery()).ServerVersionWithContext(ctx)
+	if err != nil {
+		return "", w.down(&waiting{starting, fmt.Sprintf("the API server does not answer at %s: %v%s", w.tenant.endpoint, err, w.aside)})
+	}
+	w.status.Version = v.GitVersion
+	w.status.set(Available, true, "Answers", "the API server answers", w.now())
+	return v.GitVersion, nil
+}
+
 // inTenant does the work of a round in the tenant.
 func (w *worker) inTenant(ctx context.Context, k *keys) error {
 	if err := w.connect(k); err != nil {
 		return err
 	}
-	v, err := discovery.ToServerVersionInterfaceWithContext(w.tenant.typed.Discovery()).ServerVersionWithContext(ctx)
+	version, err := w.ask(ctx)
 	if err != nil {
-		return w.down(&waiting{starting, fmt.Sprintf("the API server does not answer at %s: %v%s", w.plane.Endpoint(), err, w.aside)})
+		return err
 	}
-	w.status.Version = v.GitVersion
-	w.status.set(Available, true, "Answers", "the API server answers", w.now())
-	if v.GitVersion == w.plane.Version {
+	if version == w.plane.Version {
 		// From now on an older version is refused.
-		if err := w.note(ctx, k, map[string]string{manifests.VersionNote: v.GitVersion}); err != nil {
+		w.ran = newer(w.ran, version)
+		if err := w.noteRan(ctx, k); err != nil {
 			return err
 		}
 	}
-	if older(v.GitVersion, w.plane.Version) { // the add-ons of an update come after its API server
-		return &waiting{starting, fmt.Sprintf("the API server still answers as %s", v.GitVersion)}
+	if older(version, w.plane.Version) { // the add-ons of an update come after its API server
+		return &waiting{starting, fmt.Sprintf("the API server still answers as %s", version)}
 	}
+	if err := w.sameData(ctx); err != nil {
+		return err
+	}
+	err = w.serve(ctx, k)
+	if missing, ok := errors.AsType[*missing](err); ok {
+		w.log.Warn("an object of the tenant is gone, and made again", "err", missing)
+		w.tenant.applied = ""
+		err = w.serve(ctx, k)
+	}
+	return err
+}
+
+// sameData lets all objects be applied again if the tenant's data are not those of before.
+func (w *worker) sameData(ctx context.Context) error {
+	system, err := w.tenant.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return &waiting{starting, "the API server has not made the namespace kube-system yet"}
+	}
+	if err == nil && system.UID != w.tenant.data {
+		w.tenant.data, w.tenant.applied = system.UID, ""
+	}
+	return err
+}
+
+// missing is the error of an object of a tenant that drover has made, and that is gone.
+type missing struct{ error }
+
+// gone returns the error of a request for an object that drover has made.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return &missing{err}
+	}
+	return err
+}
+
+// serve keeps what nodes and people need in the tenant, and counts what is there.
+func (w *worker) serve(ctx context.Context, k *keys) error {
 	if err := w.fill(ctx); err != nil {
 		return err
 	}
@@ -137,7 +188,7 @@ func (w *worker) credentials(ctx context.Context, k *keys) error {
 	of := credentials.Drover
 	sa, err := w.tenant.typed.CoreV1().ServiceAccounts(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	owner := manifests.Fingerprint([]byte(w.plane.Endpoint()), k.ca.Trust, []byte(sa.UID), k.accounts[pki.AccountPublic])
 	found, err := w.secrets().Get(ctx, w.plane.DroverSecret(), metav1.GetOptions{})
@@ -179,7 +230,7 @@ func (w *worker) count(ctx context.Context) error {
 	}
 	set, err := w.tenant.typed.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "konnectivity-agent", metav1.GetOptions{})
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	agents := int(set.Status.NumberReady)
 	w.status.Nodes, w.status.NodesReady, w.status.Agents = total, ready, agents

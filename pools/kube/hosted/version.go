@@ -37,6 +37,17 @@ func older(a, b string) bool {
 	return ok && otherOK && (minor < otherMinor || minor == otherMinor && patch < otherPatch)
 }
 
+// newer returns the newer of two versions. What is no version is older than all.
+func newer(a, b string) string {
+	if _, _, ok := parse(a); !ok || older(a, b) {
+		a, b = b, a
+	}
+	if _, _, ok := parse(a); !ok {
+		return ""
+	}
+	return a
+}
+
 // parse reads a version such as v1.37.1.
 func parse(version string) (minor, patch int, ok bool) {
 	n, err := fmt.Sscanf(version, "v1.%d.%d", &minor, &patch)

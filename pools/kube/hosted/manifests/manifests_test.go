@@ -24,6 +24,7 @@ func plane(change func(*manifests.Plane)) *manifests.Plane {
 		Endpoint:  pools.ControlPlaneEndpoint{Address: p.Address, Port: 6443, ServiceType: pools.LoadBalancer},
 		PodSubnet: pools.Prefixes{netip.MustParsePrefix("10.244.0.0/16")}, ServiceSubnet: pools.Prefixes{netip.MustParsePrefix("10.96.0.0/12")},
 	}
+	p.Ask = p.Address
 	change(p)
 	return p
 }
@@ -226,7 +227,10 @@ func TestNetworks(t *testing.T) {
 // TestIPv6: with an endpoint of IPv6 all that is asked from outside of the pod is bound for
 // IPv6, and the Services get an address of it.
 func TestIPv6(t *testing.T) {
-	p := plane(func(p *manifests.Plane) { p.Address = netip.MustParseAddr("fd00:28::7") })
+	p := plane(func(p *manifests.Plane) {
+		p.Address = netip.MustParseAddr("fd00:28::7")
+		p.Spec.Endpoint.Address = p.Address
+	})
 	for program, want := range map[string]string{
 		"etcd": "--listen-metrics-urls=http://[::]:2381", "kube-apiserver": "--bind-address=::", "kube-controller-manager": "--bind-address=::", "kube-scheduler": "--bind-address=::",
 	} {

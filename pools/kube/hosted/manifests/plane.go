@@ -19,7 +19,8 @@ const (
 	DeletionNote  = "drover.dev/deletion-policy" // annotation of the StatefulSet
 	partLabel     = "drover.dev/part"
 	controlPlane  = "control-plane"
-	Konnectivity  = 8132 // port of the konnectivity-server for agents
+	DataVolume    = "data" // etcd's
+	Konnectivity  = 8132   // port of the konnectivity-server for agents
 	clusterDomain = "cluster.local"
 )
 
@@ -41,6 +42,8 @@ type Plane struct {
 	Etcd string
 	// Address is where nodes reach the API server; it may be that of a load balancer.
 	Address netip.Addr
+	// Ask is the address that the load balancer is asked for; invalid: any.
+	Ask netip.Addr
 	// AgentPort is where nodes reach the konnectivity-server: [Konnectivity], or the port
 	// of a NodePort.
 	AgentPort int
@@ -78,6 +81,17 @@ func (p *Plane) DroverSecret() string { return p.Name + "-kubeconfig" }
 
 // AdminSecret returns the name of the Secret of the administrator's kubeconfig.
 func (p *Plane) AdminSecret() string { return p.Name + "-admin" }
+
+// Secrets returns the names of all Secrets, the CA's first.
+func (p *Plane) Secrets() []string {
+	return []string{p.CASecret(), p.FrontProxySecret(), p.AccountsSecret(), p.LeafSecret(), p.DroverSecret(), p.AdminSecret()}
+}
+
+// IsKey reports whether a Secret has keys, or what they have signed, rather than a way in for
+// drover or people, who have no use for it without the control plane.
+func (p *Plane) IsKey(secret string) bool {
+	return secret != p.DroverSecret() && secret != p.AdminSecret()
+}
 
 // Labels returns the labels of the objects in the admin cluster.
 func (p *Plane) Labels() map[string]string {
@@ -132,13 +146,22 @@ func (p *Plane) Domain() string { return clusterDomain }
 // IPv6 reports whether nodes reach the API server by IPv6.
 func (p *Plane) IPv6() bool { return p.Address.Is6() }
 
+// WantsIPv6 reports whether nodes are to reach the API server by IPv6: its address is of the
+// first network of Services.
+func (p *Plane) WantsIPv6() bool {
+	if a := p.Spec.Endpoint.Address; a.IsValid() || len(p.Spec.ServiceSubnet) == 0 {
+		return a.Is6()
+	}
+	return p.Spec.ServiceSubnet[0].Addr().Is6()
+}
+
 // NodePort reports whether the Service is of this type.
 func (p *Plane) NodePort() bool { return p.Spec.Endpoint.ServiceType == pools.NodePort }
 
 // LoadBalancerIP returns the address that the load balancer is asked for, or "".
 func (p *Plane) LoadBalancerIP() string {
-	if e := p.Spec.Endpoint; e.ServiceType == pools.LoadBalancer && e.Address.IsValid() {
-		return e.Address.String()
+	if p.Spec.Endpoint.ServiceType == pools.LoadBalancer && p.Ask.IsValid() {
+		return p.Ask.String()
 	}
 	return ""
 }
