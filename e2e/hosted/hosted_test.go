@@ -27,6 +27,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
 	"drover/pools"
+	"drover/pools/config"
 	defaults "drover/pools/config/controlplane"
 	"drover/pools/kube/hosted"
 )
@@ -117,7 +118,8 @@ type farm struct {
 	controller *hosted.Controller
 	stop       func() // ends the controller
 	kubelet    *kubelet
-	declared   string // the tenant that has an object
+	declared   string       // the tenant that has an object
+	live       *config.Live // the farm with objects; nil: tests set the tenants
 }
 
 func testHosted(t *testing.T) {
@@ -132,6 +134,7 @@ func testHosted(t *testing.T) {
 		t.Logf("not run here: %q", f.kubelet.missing)
 	}
 	t.Run("administrator", func(t *testing.T) { f.testAdministrator(t) })
+	t.Run("refused", func(t *testing.T) { f.testRefused(t) })
 	t.Run("status", func(t *testing.T) { f.testStatus(t) })
 	t.Run("check", func(t *testing.T) { f.testCheck(t) })
 	t.Run("agents", func(t *testing.T) { f.testAgents(t) })
@@ -239,6 +242,9 @@ func (f *farm) start() {
 		Admin: func() (*rest.Config, error) { return f.restricted, nil }, Namespace: namespace, Identity: rand.Text(),
 		RBAC: func(pools.Cluster) []byte { return deploy.Manifest(deploy.Rights{Approve: true}) },
 		Log:  slog.New(slog.NewTextHandler(f.t.Output(), nil)),
+	}
+	if f.live != nil {
+		f.followObjects()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

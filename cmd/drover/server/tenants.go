@@ -27,6 +27,10 @@ func (s *Server) newTenants() *hosted.Controller {
 			}
 			return 0
 		},
+		Refused: func(name string) bool {
+			_, wrong := s.Live.Objects().Wrong[objects.Key{Kind: pools.KindTenant, Name: name}]
+			return wrong
+		},
 	}
 	tenants.Set(farm.Clusters())
 	return tenants

@@ -55,6 +55,10 @@ type Controller struct {
 	// Generation returns that of a tenant's object in force, for its conditions; 0 without an
 	// object. It is called in Set. Nil is for a farm without objects.
 	Generation func(tenant string) int64
+	// Refused reports whether the newest spec of a tenant's object is refused, so that an
+	// earlier one is in force: Ready says so then, and is not written here. It is called from
+	// several goroutines. Nil is for a farm without objects.
+	Refused func(tenant string) bool
 	// OnStatus is called, if not nil, with the status of a tenant after each round. It is
 	// called from several goroutines, on the leader only.
 	OnStatus func(tenant string, s Status)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,13 +22,17 @@ const statusManager = "drover-tenants"
 
 // publish writes the status into the object of the tenant, if it has one: a tenant of the
 // config file has none. It writes a status that has not changed again after a while, since
-// the object may be a new one, or changed by others.
+// the object may be a new one, or changed by others. While the newest spec of the object is
+// refused, Ready is written by the party that refused it, and not here.
 func (w *worker) publish(ctx context.Context) error {
-	if w.published != nil && reflect.DeepEqual(*w.published, w.status) && w.now().Sub(w.publishedAt) < slowRound {
+	s := w.status
+	s.Conditions = slices.Clone(s.Conditions) // they change in place
+	if refused := w.controller.Refused; refused != nil && refused(w.conf.Name) {
+		meta.RemoveStatusCondition(&s.Conditions, Ready)
+	}
+	if w.published != nil && reflect.DeepEqual(*w.published, s) && w.now().Sub(w.publishedAt) < slowRound {
 		return nil
 	}
-	s := w.status
-	s.Conditions = append([]metav1.Condition(nil), s.Conditions...) // they change in place
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
 	if err != nil {
 		return err

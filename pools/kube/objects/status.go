@@ -99,9 +99,16 @@ func (w *Watcher) want(s *seen, choice objects.Choice) (want status) {
 			c.Status, c.Reason, c.Message = "False", noNode, printable.Line(err.Error(), maxText)
 		}
 	}
-	if !s.hosted {
+	if !s.hosted || c.Status != "True" { // the controller of a control plane leaves Ready alone while its Tenant is refused
 		want.Conditions = append(want.Conditions, w.dated(s, pools.Ready, c))
-	} else if c.Status == "True" && s.status.condition(pools.Ready).ObservedGeneration != s.Generation {
+		return want
+	}
+	ready := s.status.condition(pools.Ready)
+	refused := ready.Reason == invalid || ready.Reason == lastGood
+	if refused { // it stays until that controller takes it over: without Ready an object counts as healthy
+		want.Conditions = append(want.Conditions, ready)
+	}
+	if refused || ready.ObservedGeneration != s.Generation {
 		want.ObservedGeneration = s.status.ObservedGeneration // its controller has not seen this one yet
 	}
 	return want

@@ -94,7 +94,7 @@ type Watcher struct {
 type seen struct {
 	*objects.Object
 	uid     string
-	hosted  bool   // a Tenant with a control plane, whose Ready is its controller's
+	hosted  bool   // a Tenant with a control plane: Ready is its controller's, unless it is refused
 	cluster string // of an ExternalHost
 	status  status // of the server
 }
