@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"drover/pools"
 	"drover/pools/config/controlplane"
@@ -98,13 +99,24 @@ func below(field string) Rule {
 	}
 }
 
-// keeps is a rule that the effective value of a field does not change.
-func keeps(field, fallback string) Rule {
-	return Rule{
-		fmt.Sprintf(`(has(self.%[1]s) ? self.%[1]s : '%[2]s') == (has(oldSelf.%[1]s) ? oldSelf.%[1]s : '%[2]s')`, field, fallback),
-		field + " cannot change: the control plane would lose its pods and Services; make another tenant",
+// keeps is a rule that the effective value of a field does not change, and why. Optional
+// fields of CEL are not for it: their cost would be that of texts of any length.
+func keeps(path, fallback, why string) Rule {
+	value := func(of string) string {
+		there, at := "", of
+		for field := range strings.SplitSeq(path, ".") {
+			at += "." + field
+			there += " && has(" + at + ")"
+		}
+		return fmt.Sprintf("(%s ? %s : '%s')", strings.TrimPrefix(there, " && "), at, fallback)
 	}
+	return Rule{value("self") + " == " + value("oldSelf"), path + " cannot change: " + why}
 }
+
+const (
+	keepsNetworks = "the control plane would lose its pods and Services; make another tenant"
+	keepsVolume   = "Kubernetes keeps the volumes of a StatefulSet as they are; "
+)
 
 // rules are the validations of types, for what fields alone do not say.
 var rules = func() map[string][]Rule {
@@ -120,7 +132,11 @@ var rules = func() map[string][]Rule {
 		"TokenPolicy": {
 			{`!has(self.rotate) || has(self.mode) && self.mode == 'shared'`, "rotate is for shared tokens: add mode: shared, or remove it"},
 		},
-		"ControlPlane": {keeps("podSubnet", cp.PodSubnet.String()), keeps("serviceSubnet", cp.ServiceSubnet.String())},
+		"ControlPlane": {
+			keeps("podSubnet", cp.PodSubnet.String(), keepsNetworks), keeps("serviceSubnet", cp.ServiceSubnet.String(), keepsNetworks),
+			keeps("storage.size", cp.Storage.Size, keepsVolume+"enlarge the PersistentVolumeClaim data-NAME-control-plane-0 itself, if its StorageClass allows that"),
+			keeps("storage.class", cp.Storage.Class, keepsVolume+"make another tenant"),
+		},
 		"ControlPlaneEndpoint": {
 			{`has(self.address) || !has(self.serviceType) || self.serviceType == 'LoadBalancer'`, "give the address: a NodePort or ClusterIP has none of its own"},
 		},

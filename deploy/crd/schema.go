@@ -57,38 +57,33 @@ type builder struct {
 	errs   []error
 }
 
-// text are the schemas of types that are written as text, by the rules of their
-// UnmarshalText.
+// texts are the schemas of types that are written as text, by the rules of their
+// UnmarshalText. A pattern matches all that these take.
+var texts = map[reflect.Type]Schema{
+	reflect.TypeFor[netip.Addr]():      {Type: "string", AnyOf: []Schema{{Format: "ipv4"}, {Format: "ipv6"}}},
+	reflect.TypeFor[netip.Prefix]():    {Type: "string", Format: "cidr"},
+	reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+	reflect.TypeFor[pools.MAC]():       {Type: "string", Pattern: `^(([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}|[0-9A-Fa-f]{12})$`},
+	reflect.TypeFor[pools.Duration]():  {Type: "string", Pattern: `^(infinite|\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`},
+	reflect.TypeFor[pools.Range]():     {Type: "string", Pattern: `^(\s*[0-9A-Fa-f:.]+\s*-\s*[0-9A-Fa-f:.]+\s*)?$`},
+	reflect.TypeFor[pools.Prefixes]():  {Type: "string", Pattern: `^\s*[0-9A-Fa-f:.]+/[0-9]+\s*(,\s*[0-9A-Fa-f:.]+/[0-9]+\s*)*$`},
+	reflect.TypeFor[pools.Address32](): {Type: "string", Pattern: `^0x[0-9A-Fa-f]+$`},
+	reflect.TypeFor[pools.Arch]():      {IntOrString: true},
+	reflect.TypeFor[pools.Seconds]():   {Type: "integer", Minimum: new(0), Maximum: new(3600)},
+	reflect.TypeFor[pools.Secret]():    {Type: "string"},
+	reflect.TypeFor[pools.Tree]():      {Type: "object", AnyFields: true},
+}
+
+// text returns the schema of a type that is written as text; nil for others.
 func text(t reflect.Type) *Schema {
-	switch reflect.New(t).Interface().(type) {
-	case *netip.Addr:
-		return &Schema{Type: "string", AnyOf: []Schema{{Format: "ipv4"}, {Format: "ipv6"}}}
-	case *netip.Prefix:
-		return &Schema{Type: "string", Format: "cidr"}
-	case *time.Time:
-		return &Schema{Type: "string", Format: "date-time"}
-	case *pools.MAC:
-		return &Schema{Type: "string", Pattern: `^(([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}|[0-9A-Fa-f]{12})$`}
-	case *pools.Duration:
-		return &Schema{Type: "string", Pattern: `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`}
-	case *pools.Range:
-		return &Schema{Type: "string", Pattern: `^[0-9A-Fa-f:.]+ *- *[0-9A-Fa-f:.]+$`}
-	case *pools.Prefixes:
-		return &Schema{Type: "string", Pattern: `^ *[0-9A-Fa-f:.]+/[0-9]+ *(, *[0-9A-Fa-f:.]+/[0-9]+ *)?$`}
-	case *pools.Address32:
-		return &Schema{Type: "string", Pattern: `^0x[0-9A-Fa-f]+$`}
-	case *pools.Arch:
-		return &Schema{IntOrString: true}
-	case *pools.Seconds:
-		return &Schema{Type: "integer", Minimum: new(0), Maximum: new(3600)}
-	case *pools.Secret:
-		return &Schema{Type: "string"}
-	case *pools.Tree:
-		return &Schema{Type: "object", AnyFields: true}
-	case *pools.KernelArgs:
+	switch t {
+	case reflect.TypeFor[pools.KernelArgs]():
 		return union("a text")
-	case *pools.Strings:
+	case reflect.TypeFor[pools.Strings]():
 		return union("a text, or a list of them")
+	}
+	if s, ok := texts[t]; ok {
+		return &s
 	}
 	return nil
 }

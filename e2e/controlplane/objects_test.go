@@ -165,6 +165,7 @@ func testSchema(t *testing.T, p *controlplane.Cluster) {
 		{"Tenant key", "{kubeconfig: a, tokens: {}}", "unknown field"},
 		{"Tenant a.b", "{kubeconfig: a}", "DNS label"},
 		{"Pool ok", "{image: debian-12, cluster: a, tags: [x], catchall: true, range: 10.28.72.10-10.28.72.250, lease: 5m, match: {arch: 7}}", ""},
+		{"Pool ok", "{image: a, lease: infinite}", ""},
 		{"Pool ok", "{ignore: true}", ""},
 		{"Pool image", "{cluster: a}", "a pool has an image"},
 		{"Pool range", "{image: a, range: 10.28.72.10-10.28.72.250}", "only a catch-all pool"},
@@ -210,11 +211,34 @@ func testSchema(t *testing.T, p *controlplane.Cluster) {
 			t.Errorf("%s %s: got %v, want %q", tt.place, tt.spec, err, tt.want)
 		}
 	}
+	testKept(t, p)
 	out, err := p.Kubectl(t.Context(), nil, "explain", "machines.drover.dev.spec.pool")
 	fixture.WantText(t, "kubectl explain", fmt.Sprint(out, err), "Name of its pool")
 	for _, kind := range pools.ObjectKinds {
 		out, err := p.Kubectl(t.Context(), nil, "explain", kind.Plural()+".drover.dev.status.conditions")
 		fixture.WantText(t, "kubectl explain "+string(kind), fmt.Sprint(out, err), "KIND:       "+string(kind), "VERSION:    v1alpha1", "lastTransitionTime")
+	}
+}
+
+// testKept: what a control plane cannot change is refused in an edit; what says the same in
+// other words is not.
+func testKept(t *testing.T, p *controlplane.Cluster) {
+	t.Helper()
+	apply(t, p, oneObject("Tenant kept", "{controlPlane: {version: v1.37.1, storage: {class: fast}}}"))
+	for spec, want := range map[string]string{
+		"version: v1.37.2, storage: {class: fast, size: 8Gi}, podSubnet: 10.244.0.0/16": "",
+		"version: v1.37.1, storage: {class: fast, size: 9Gi}":                           "storage.size cannot change: Kubernetes keeps the volumes of a StatefulSet",
+		"version: v1.37.1": "storage.class cannot change",
+		"version: v1.37.1, storage: {class: fast}, podSubnet: 10.245.0.0/16":    "podSubnet cannot change",
+		"version: v1.37.1, storage: {class: fast}, serviceSubnet: 10.97.0.0/16": "serviceSubnet cannot change",
+	} {
+		out, err := p.Kubectl(t.Context(), strings.NewReader(oneObject("Tenant kept", "{controlPlane: {"+spec+"}}")), "apply", "--dry-run=server", "-f", "-")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %s, %v, want %q", spec, out, err, want)
+		}
+	}
+	if _, err := p.Kubectl(t.Context(), nil, "delete", "tenants.drover.dev", "kept", "-n", "drover"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -281,6 +305,11 @@ func hostedTenant(t *testing.T, p *controlplane.Cluster) {
 		t.Fatal(out, err)
 	}
 	fixture.Eventually(t, "the hosted tenant is observed", func() bool { return status() == "True 1 True" })
+	apply(t, p, oneObject("Tenant hosted", `{controlPlane: {version: v1.37.1, certSANs: [no_name!]}}`))
+	condition(t, p, "Tenant hosted", "Ready", `"no_name!" is neither a host name nor an address`)
+	condition(t, p, "Tenant hosted", "Ready", "Generation 1 stays in force.")
+	apply(t, p, oneObject("Tenant hosted", `{controlPlane: {version: v1.37.1}}`))
+	fixture.Eventually(t, "the hosted tenant is accepted again, and not yet observed", func() bool { return status() == "True 2 False" })
 }
 
 // testConditions: wrong objects beside right ones.
