@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"pools/kube/credentials":      {"drover/pools/kube/cluster"},
 	"pools/kube/backends":         {"drover/pools", "drover/pools/kube/cluster"},
 	"pools/kube/hosted":           {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/credentials", "drover/pools/kube/hosted/manifests", "drover/pools/kube/hosted/pki"},
-	"pools/kube/hosted/manifests": {"drover/pools", "drover/pools/kube/hosted/pki"},
+	"pools/kube/hosted/manifests": {"drover/pools", "drover/pools/config/controlplane", "drover/pools/kube/hosted/pki"},
 	"pools/kube/hosted/pki":       {},
 	"pools/kube/externalhost":     {"drover/pools", "drover/pools/config/externalhost", "drover/pools/kube/cluster", "drover/pools/kube/credentials"},
 	"pools/kube/inspect":          {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/credentials", "drover/pools/kube/externalhost", "drover/pools/kube/node", "drover/pools/kube/token"},

@@ -118,9 +118,17 @@ const (
 	keepsVolume   = "Kubernetes keeps the volumes of a StatefulSet as they are; "
 )
 
+// own is a rule that extraArgs of a program do not have flags of drover's own.
+func own(part string, flags []string) Rule {
+	return Rule{
+		fmt.Sprintf(`!has(self.extraArgs) || !has(self.extraArgs.%[1]s) || !['%[2]s'].exists(f, f in self.extraArgs.%[1]s)`, part, strings.Join(flags, "', '")),
+		fmt.Sprintf("extraArgs.%s has a flag of drover's own: %s", part, strings.Join(flags, ", ")),
+	}
+}
+
 // rules are the validations of types, for what fields alone do not say.
 var rules = func() map[string][]Rule {
-	cp := &pools.ControlPlane{}
+	cp, flags := &pools.ControlPlane{}, controlplane.OwnFlags()
 	controlplane.SetDefaults(cp)
 	return map[string][]Rule{
 		"Cluster": {
@@ -136,8 +144,11 @@ var rules = func() map[string][]Rule {
 			keeps("podSubnet", cp.PodSubnet.String(), keepsNetworks), keeps("serviceSubnet", cp.ServiceSubnet.String(), keepsNetworks),
 			keeps("storage.size", cp.Storage.Size, keepsVolume+"enlarge the PersistentVolumeClaim data-NAME-control-plane-0 itself, if its StorageClass allows that"),
 			keeps("storage.class", cp.Storage.Class, keepsVolume+"make another tenant"),
+			own("etcd", flags.Etcd), own("apiServer", flags.APIServer), own("controllerManager", flags.ControllerManager),
+			own("scheduler", flags.Scheduler), own("konnectivity", flags.Konnectivity),
 		},
 		"ControlPlaneEndpoint": {
+			{`!has(self.port) || !(self.port in [` + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(controlplane.Ports())), ", "), "[]") + `])`, "the port is that of another program of the control plane"},
 			{`has(self.address) || !has(self.serviceType) || self.serviceType == 'LoadBalancer'`, "give the address: a NodePort or ClusterIP has none of its own"},
 		},
 		"Pool": {
@@ -180,6 +191,12 @@ func nameRule(k pools.ObjectKind) []Rule {
 		return []Rule{{`self.metadata.name.size() <= 63`, "the name of a tag has 63 characters at most"}}
 	}
 	rules := []Rule{{`self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')`, "the name is a DNS label: a-z, 0-9 and '-', 63 at most"}}
+	if k == pools.KindTenant {
+		rules = append(rules, Rule{
+			fmt.Sprintf("!has(self.spec.controlPlane) || self.metadata.name.size() <= %d && !self.metadata.name.matches('^[0-9]')", controlplane.MaxName),
+			fmt.Sprintf("the name of a tenant with a controlPlane begins with a letter, and has %d characters at most", controlplane.MaxName),
+		})
+	}
 	if k == pools.KindExternalHost {
 		rules = append(rules, Rule{fmt.Sprintf("self.metadata.name != '%s'", externalhost.RangeName), externalhost.RangeName + " is the Node that holds hostPodCIDR"})
 	}

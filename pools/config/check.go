@@ -278,6 +278,7 @@ func (c *checker) clusterList() {
 		}
 		c.tokenPolicy(path, about, cl)
 	}
+	c.tenants()
 }
 
 func (c *checker) tokenPolicy(path, about string, cl pools.Cluster) {

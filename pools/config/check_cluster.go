@@ -60,6 +60,7 @@ func (c *checker) controlPlane(path, about string, cl pools.Cluster) {
 	if c.cfg.Server.Objects.Namespace == "" {
 		c.failf(path+".controlPlane", "server: {objects: {namespace: drover}}", "%s: server.objects does not say in which namespace its controlPlane runs", about)
 	}
+	c.report(path+".name", about, controlplane.CheckName(cl.Name))
 	services := pools.FamiliesOf(cl.ControlPlane.ServiceSubnet)
 	for _, f := range cl.IPFamilies.All() {
 		if !slices.Contains(services.All(), f) {
@@ -69,6 +70,14 @@ func (c *checker) controlPlane(path, about string, cl pools.Cluster) {
 	c.report(path+".deletionPolicy", about, oneOf("deletionPolicy", string(cl.DeletionPolicy), string(pools.Retain), string(pools.Delete)))
 	for _, m := range controlplane.Check(cl.ControlPlane, c.cfg.Subnets) {
 		c.report(path+".controlPlane."+m.Path, about+": controlPlane."+m.Path, m.Err)
+	}
+}
+
+// tenants checks clusters with a control plane against each other.
+func (c *checker) tenants() {
+	for _, m := range controlplane.Conflicts(c.cfg.Clusters) {
+		c.report(fmt.Sprintf("clusters[%d].%s", m.Second, m.Path), fmt.Sprintf("cluster %q: %s", c.cfg.Clusters[m.Second].Name, m.Path), m.Err)
+		c.conflict(c.at(fmt.Sprintf("clusters[%d].%s", m.First, m.Path)))
 	}
 }
 

@@ -80,7 +80,9 @@ func Check(cp *pools.ControlPlane, subnets []pools.Subnet) []Mistake {
 			c.failf("certSANs", "remove one", "%q is there twice", name)
 		}
 	}
-	each(cp.ExtraArgs, func(part string, args map[string]string) { c.args("extraArgs."+part, args) })
+	own := map[string][]string{}
+	each(OwnFlags(), func(part string, flags []string) { own[part] = flags })
+	each(cp.ExtraArgs, func(part string, args map[string]string) { c.args("extraArgs."+part, args, own[part]) })
 	each(cp.Resources, func(part string, r pools.Resources) {
 		c.amounts("resources."+part+".requests", r.Requests)
 		c.amounts("resources."+part+".limits", r.Limits)
@@ -95,6 +97,18 @@ func Check(cp *pools.ControlPlane, subnets []pools.Subnet) []Mistake {
 		c.failf("imageRepository", "imageRepository: registry.example.org/kubernetes", "%q cannot be the repository of images", r)
 	}
 	return c.found
+}
+
+// CheckName returns why a tenant with a control plane cannot have a name, which is a DNS
+// label; nil if it can.
+func CheckName(name string) error {
+	switch {
+	case len(name) > MaxName:
+		return pools.Hint("shorten it", "the name has %d characters, and Kubernetes can name the pods of a control plane with %d at most", len(name), MaxName)
+	case name != "" && name[0] >= '0' && name[0] <= '9':
+		return pools.Hint("begin it with a letter: t"+name, "the names of its Services would begin with a digit")
+	}
+	return nil
 }
 
 // each calls f for the value of each part, by the part's name in the config.
@@ -120,6 +134,8 @@ func (c *checker) endpoint(e *pools.ControlPlaneEndpoint) {
 	switch p := e.Port; {
 	case p < 1 || p > 65535:
 		c.failf("endpoint.port", "port: 6443", "%d is not from 1 to 65535", p)
+	case slices.Contains(Ports(), p):
+		c.failf("endpoint.port", "port: 6443", "%d is that of another program of the control plane", p)
 	case e.ServiceType == pools.NodePort && (p < 30000 || p > 32767):
 		c.failf("endpoint.port", "port: 30443; the admin cluster's --service-node-port-range", "%d of a NodePort is not from 30000 to 32767", p)
 	}
@@ -141,8 +157,17 @@ func (c *checker) networks(cp *pools.ControlPlane, subnets []pools.Subnet) {
 	if a := cp.Endpoint.Address; a.IsValid() && len(cp.ServiceSubnet) > 0 && a.Is4() != cp.ServiceSubnet[0].Addr().Is4() {
 		c.failf("serviceSubnet", "serviceSubnet: fd00:96::/112 for IPv6; with both write that of the endpoint first", "%s is not of the address family of the endpoint %s, so the API server would not start", cp.ServiceSubnet[0], a)
 	}
+	c.outside("podSubnet", cp.PodSubnet, cp.Endpoint.Address)
+	c.outside("serviceSubnet", cp.ServiceSubnet, cp.Endpoint.Address)
 	c.apart("podSubnet", cp.PodSubnet, subnets)
 	c.apart("serviceSubnet", cp.ServiceSubnet, subnets)
+}
+
+// outside checks that the endpoint is not in a network of the tenant.
+func (c *checker) outside(name string, nets pools.Prefixes, endpoint netip.Addr) {
+	if i := slices.IndexFunc(nets, func(n netip.Prefix) bool { return n.Contains(endpoint) }); i >= 0 {
+		c.failf("endpoint.address", "choose an address outside of the tenant's own networks", "%s is in %s %s, so nodes would look for it inside the tenant", endpoint, name, nets[i])
+	}
 }
 
 // nodeNetworks checks that the network of pods has room for those of nodes, which are a /24 or a
@@ -185,10 +210,13 @@ func (c *checker) families(path string, nets pools.Prefixes) {
 	}
 }
 
-func (c *checker) args(path string, args map[string]string) {
+func (c *checker) args(path string, args map[string]string, own []string) {
 	for _, name := range slices.Sorted(maps.Keys(args)) {
-		if !flag.MatchString(name) {
+		switch {
+		case !flag.MatchString(name):
 			c.failf(path, `write the flag without dashes: {v: "2"}`, "%q is not the name of a flag", name)
+		case slices.Contains(own, name):
+			c.failf(path, "remove it", "the flag %q is drover's own", name)
 		}
 	}
 }

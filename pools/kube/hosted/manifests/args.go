@@ -19,24 +19,18 @@ const (
 type flags map[string]string
 
 // args returns the flags of a part in a fixed order. fixed are the flags that make it a
-// part of this control plane: nobody can change them. Others are defaults.
-func args(part string, fixed, defaults, extra flags) ([]string, error) {
-	all := maps.Clone(defaults)
-	if all == nil {
-		all = flags{}
+// part of this control plane, [controlplane.OwnFlags]: nobody can change them. Others are
+// defaults.
+func args(fixed, defaults, extra flags) []string {
+	all := flags{}
+	for _, f := range []flags{defaults, extra, fixed} {
+		maps.Copy(all, f)
 	}
-	for name, value := range extra {
-		if _, taken := fixed[name]; taken {
-			return nil, fmt.Errorf("extraArgs.%s: the flag %q is drover's own; remove it", part, name)
-		}
-		all[name] = value
-	}
-	maps.Copy(all, fixed)
 	list := make([]string, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, "--"+name+"="+all[name])
 	}
-	return list, nil
+	return list
 }
 
 // Args returns the arguments of a program of the pod.
@@ -44,9 +38,9 @@ func (p *Plane) Args(program string) ([]string, error) {
 	extra := p.Spec.ExtraArgs
 	switch program {
 	case "etcd":
-		return args("etcd", p.etcd(), flags{"log-level": "warn"}, extra.Etcd)
+		return args(p.etcd(), flags{"log-level": "warn"}, extra.Etcd), nil
 	case "kube-apiserver":
-		return args("apiServer", p.apiServer(), flags{
+		return args(p.apiServer(), flags{
 			"enable-admission-plugins":           "NodeRestriction",
 			"kubelet-preferred-address-types":    "InternalIP,ExternalIP,Hostname",
 			"profiling":                          "false",
@@ -54,19 +48,19 @@ func (p *Plane) Args(program string) ([]string, error) {
 			"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 			"requestheader-group-headers":        "X-Remote-Group",
 			"requestheader-username-headers":     "X-Remote-User",
-		}, extra.APIServer)
+		}, extra.APIServer), nil
 	case "kube-controller-manager":
-		return args("controllerManager", p.controllerManager(), flags{
+		return args(p.controllerManager(), flags{
 			"controllers": "*,bootstrapsigner,tokencleaner", // the two are off by default
 			"profiling":   "false",
-		}, extra.ControllerManager)
+		}, extra.ControllerManager), nil
 	case "kube-scheduler":
-		return args("scheduler", p.scheduler(), flags{"profiling": "false"}, extra.Scheduler)
+		return args(p.scheduler(), flags{"profiling": "false"}, extra.Scheduler), nil
 	case "konnectivity-server":
-		return args("konnectivity", p.konnectivity(), flags{
+		return args(p.konnectivity(), flags{
 			"logtostderr":      "true",
 			"proxy-strategies": "destHost,default", // the agent of the node itself, or else any
-		}, extra.Konnectivity)
+		}, extra.Konnectivity), nil
 	}
 	return nil, fmt.Errorf("no program %q", program)
 }

@@ -2,7 +2,9 @@ package manifests_test
 
 import (
 	"net/netip"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/config/controlplane"
 	"drover/pools/kube/hosted/manifests"
 )
 
@@ -125,27 +128,71 @@ func TestValuesStayValues(t *testing.T) {
 	}
 }
 
+// TestOwnFlags: extraArgs replace defaults, and not what the checks of the config call drover's
+// own; those are all flags that extraArgs do not replace.
 func TestOwnFlags(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		set  func(*pools.ControlPlane)
-		want string
+	own := controlplane.OwnFlags()
+	for program, of := range map[string]struct {
+		flags []string
+		extra func(*pools.ControlPlane) *map[string]string
 	}{
-		{"etcd", func(c *pools.ControlPlane) { c.ExtraArgs.Etcd = map[string]string{"data-dir": "/"} }, `extraArgs.etcd: the flag "data-dir" is drover's own`},
-		{"API server", func(c *pools.ControlPlane) { c.ExtraArgs.APIServer = map[string]string{"client-ca-file": "/x"} }, `extraArgs.apiServer: the flag "client-ca-file"`},
-		{"controllers", func(c *pools.ControlPlane) {
-			c.ExtraArgs.ControllerManager = map[string]string{"cluster-cidr": "10.0.0.0/8"}
-		}, `extraArgs.controllerManager: the flag "cluster-cidr"`},
-		{"scheduler", func(c *pools.ControlPlane) { c.ExtraArgs.Scheduler = map[string]string{"kubeconfig": "/x"} }, `extraArgs.scheduler: the flag "kubeconfig"`},
-		{"konnectivity", func(c *pools.ControlPlane) {
-			c.ExtraArgs.Konnectivity = map[string]string{"agent-service-account": "default"}
-		}, `extraArgs.konnectivity: the flag "agent-service-account"`},
+		"etcd":                    {own.Etcd, func(c *pools.ControlPlane) *map[string]string { return &c.ExtraArgs.Etcd }},
+		"kube-apiserver":          {own.APIServer, func(c *pools.ControlPlane) *map[string]string { return &c.ExtraArgs.APIServer }},
+		"kube-controller-manager": {own.ControllerManager, func(c *pools.ControlPlane) *map[string]string { return &c.ExtraArgs.ControllerManager }},
+		"kube-scheduler":          {own.Scheduler, func(c *pools.ControlPlane) *map[string]string { return &c.ExtraArgs.Scheduler }},
+		"konnectivity-server":     {own.Konnectivity, func(c *pools.ControlPlane) *map[string]string { return &c.ExtraArgs.Konnectivity }},
 	} {
-		_, err := plane(func(p *manifests.Plane) { tt.set(&p.Spec) }).Pods()
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		p := plane(func(p *manifests.Plane) { p.Address = netip.MustParseAddr("fd00:28::7") }) // its API server has one flag more
+		args, err := p.Args(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extra := map[string]string{}
+		for _, arg := range args {
+			name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+			extra[name] = "replaced"
+		}
+		*of.extra(&p.Spec) = extra
+		if args, err = p.Args(program); err != nil {
+			t.Fatal(err)
+		}
+		var fixed []string
+		for _, arg := range args {
+			if name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "="); value != "replaced" {
+				fixed = append(fixed, name)
+			}
+		}
+		if want := slices.Sorted(slices.Values(of.flags)); !slices.Equal(fixed, want) {
+			t.Errorf("%s: extraArgs do not replace %q, and drover's own are %q", program, fixed, want)
 		}
 	}
+}
+
+// TestSecrets: the names of Secrets are those that the checks of the config compare.
+func TestSecrets(t *testing.T) {
+	p := plane(func(*manifests.Plane) {})
+	got := []string{p.CASecret(), p.FrontProxySecret(), p.AccountsSecret(), p.LeafSecret(), p.DroverSecret(), p.AdminSecret()}
+	if want := controlplane.Secrets(p.Name); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestPorts: the ports of the pod beside that of the API server are those that the checks of
+// the config keep free.
+func TestPorts(t *testing.T) {
+	text, err := plane(func(*manifests.Plane) {}).Pods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`(?:port: |Port: |:|-port=)([0-9]{4,5})\b`).FindAllStringSubmatch(string(text), -1) {
+		port, _ := strconv.Atoi(found[1])
+		if port != 6443 && port != 65532 && !slices.Contains(controlplane.Ports(), port) {
+			t.Errorf("port %d in %q is not kept free", port, found[0])
+		}
+	}
+}
+
+func TestDefaultsReplaced(t *testing.T) {
 	p := plane(func(p *manifests.Plane) {
 		p.Spec.ExtraArgs.APIServer = map[string]string{"enable-admission-plugins": "NodeRestriction,PodSecurity"}
 	})

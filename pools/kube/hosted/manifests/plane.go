@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"drover/pools"
+	"drover/pools/config/controlplane"
 )
 
 // Labels of all objects in the admin cluster.
@@ -18,15 +19,14 @@ const (
 	VersionNote   = "drover.dev/version"         // annotation: the version of a control plane
 	DeletionNote  = "drover.dev/deletion-policy" // annotation of the StatefulSet
 	partLabel     = "drover.dev/part"
-	controlPlane  = "control-plane"
+	planePart     = "control-plane"
 	DataVolume    = "data" // etcd's
-	Konnectivity  = 8132   // port of the konnectivity-server for agents
+	Konnectivity  = controlplane.AgentPort
 	clusterDomain = "cluster.local"
 )
 
-// MaxName is the longest name of a hosted tenant: the names of its objects, and the labels
-// that Kubernetes makes from them, have at most 63 characters.
-const MaxName = 38
+// MaxName is the longest name of a hosted tenant.
+const MaxName = controlplane.MaxName
 
 // Plane describes a control plane.
 type Plane struct {
@@ -100,7 +100,7 @@ func (p *Plane) Labels() map[string]string {
 
 // Selector returns the labels of the pods.
 func (p *Plane) Selector() map[string]string {
-	return map[string]string{TenantLabel: p.Name, partLabel: controlPlane}
+	return map[string]string{TenantLabel: p.Name, partLabel: planePart}
 }
 
 // PodLabels returns all labels of the pods.
