@@ -239,7 +239,7 @@ func (c *checker) subnets() {
 		for j, other := range c.cfg.Subnets[:i] {
 			if other.CIDR.IsValid() && other.CIDR.Overlaps(s.CIDR) {
 				c.failf(path+".cidr", "a machine must be in one subnet only", "%s overlaps subnet %s in %s", about, other.CIDR, c.at(fmt.Sprintf("subnets[%d].cidr", j)).Position())
-				c.conflict(c.at(fmt.Sprintf("subnets[%d]", j)))
+				c.conflictSubnet(j)
 			}
 		}
 	}

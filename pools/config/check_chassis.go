@@ -21,21 +21,23 @@ const minInterval = 10 * time.Second
 // chassisList checks the chassis. The node names of all chassis must differ, because a
 // node without a recorded slot is identified by its name.
 func (c *checker) chassisList() {
-	seen, address, names := map[string]string{}, map[string]string{}, map[string]string{}
+	seen, address, names := map[string]string{}, map[string]int{}, map[string]int{}
 	for i, ch := range c.cfg.Chassis {
 		path := fmt.Sprintf("chassis[%d]", i)
 		about := fmt.Sprintf("chassis %q", ch.Name)
 		c.name(path, "chassis", ch.Name, seen)
 		c.chassisLogin(path, about, ch)
 		if first, dup := address[ch.Address]; dup && ch.Address != "" {
-			c.failf(path+".address", "remove one", "%s: %s is already the address of chassis %q", about, ch.Address, first)
+			c.failf(path+".address", "remove one", "%s: %s is already the address of chassis %q", about, ch.Address, c.cfg.Chassis[first].Name)
+			c.conflict(c.at(fmt.Sprintf("chassis[%d]", first)))
+		} else {
+			address[ch.Address] = i
 		}
-		address[ch.Address] = ch.Name
 		if !slices.ContainsFunc(c.cfg.Pools, func(p pools.Pool) bool { return p.Name == ch.Pool }) {
 			c.failf(path+".pool", mistake.Hint(ch.Pool, c.poolNames(), "declare it under pools:"), "%s: unknown pool %q", about, ch.Pool)
 		}
 		c.slotTags(path+".tags", about, ch)
-		c.slotNames(path, about, ch, names)
+		c.slotNames(i, about, ch, names)
 		c.slotAddresses(path, about, ch)
 		if n, err := strconv.Atoi(ch.NIC); !slices.Contains([]string{"", "all", "A", "B", "a", "b"}, ch.NIC) && (err != nil || n < 1 || n > 99) {
 			c.failf(path+".nic", "nic: all, a number such as 1, or a switch, A or B", "%s: %q names no network cards", about, ch.NIC)
@@ -125,9 +127,10 @@ func (c *checker) slotTags(path, about string, ch pools.Chassis) {
 }
 
 // slotNames checks that each slot gets a unique name. It stops at the first mistake,
-// because the other slots have the same.
-func (c *checker) slotNames(path, about string, ch pools.Chassis, names map[string]string) {
+// because the other slots have the same. The names have the index of their chassis.
+func (c *checker) slotNames(i int, about string, ch pools.Chassis, names map[string]int) {
 	const hint = "nameTemplate: " + pools.DefaultNodeName
+	path := fmt.Sprintf("chassis[%d]", i)
 	t, err := pools.ParseTemplate("name", ch.NameTemplate)
 	if err != nil {
 		c.report(path+".nameTemplate", about, pools.Hint(hint, "%v", err))
@@ -149,14 +152,16 @@ func (c *checker) slotNames(path, about string, ch pools.Chassis, names map[stri
 		case own[name] != "":
 			c.failf(path+".nameTemplate", hint, "%s: %s and %s would both be named %q", about, own[name], bay.Slot, name)
 			return
-		case names[name] != "":
-			c.failf(path+".nameTemplate", hint, "%s: its %s would be named %q, as one of chassis %q", about, bay.Slot, name, names[name])
+		}
+		if first, dup := names[name]; dup {
+			c.failf(path+".nameTemplate", hint, "%s: its %s would be named %q, as one of chassis %q", about, bay.Slot, name, c.cfg.Chassis[first].Name)
+			c.conflict(c.at(fmt.Sprintf("chassis[%d]", first)))
 			return
 		}
 		own[name] = bay.Slot
 	}
 	for name := range own {
-		names[name] = ch.Name
+		names[name] = i
 	}
 }
 

@@ -100,5 +100,6 @@ func (c *checker) secretRef(path, about string, ref pools.SecretRef) {
 func (c *checker) hosts(i int) {
 	for _, m := range externalhost.Check(c.cfg, i) {
 		c.report(m.Path, m.About, m.Err)
+		c.conflict(c.at(m.Other))
 	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"drover/pools"
 )
@@ -46,10 +45,12 @@ func (c *checker) leaseRange6(path, about string, r pools.Range) {
 		c.failf(path, "swap them", "%s: range6 %s ends before it starts", about, r)
 	case first < 0 || first != last:
 		c.failf(path, "give both ends inside one of subnets:", "%s: range6 %s is not inside one subnet", about, r)
+		c.conflictSubnet(max(first, last))
 	case r.Longer6(maxRange):
 		c.failf(path, "make it shorter", "%s: range6 %s has more than %d addresses", about, r, maxRange)
 	case r.First == c.cfg.Subnets[first].CIDR.Addr():
 		c.failf(path, "start the range behind it", "%s: range6 %s holds %s, which every router of the subnet has (RFC 4291, section 2.6.1)", about, r, r.First)
+		c.conflictSubnet(first)
 	}
 }
 
@@ -69,10 +70,10 @@ func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *first
 	case i < 0:
 		fail(".ip6", "declare its network under subnets:, or mend the address", "%s: address %s is in none of the subnets", about, n.IP6)
 		return
-	case slices.Contains(c.ownAddresses(), n.IP6):
-		fail(".ip6", "choose another", "%s: %s is this server's own address", about, n.IP6)
+	case c.notOwn(n.IP6, func() { fail(".ip6", "choose another", "%s: %s is this server's own address", about, n.IP6) }):
 	case n.IP6 == c.cfg.Subnets[i].CIDR.Addr():
 		fail(".ip6", "choose another", "%s: %s is the address that every router of %s has (RFC 4291, section 2.6.1)", about, n.IP6, c.cfg.Subnets[i].CIDR)
+		c.conflictSubnet(i)
 	}
 	if first, dup := used.ip[n.IP6]; dup {
 		fail(".ip6", "give each node its own", "%s: address %s is already that of %s", about, n.IP6, first)

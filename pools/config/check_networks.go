@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -59,17 +60,39 @@ func isHost(a netip.Addr) bool {
 	return a.Is4() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// ownAddresses returns the addresses of this server in the config.
-func (c *checker) ownAddresses() (all []netip.Addr) {
-	if a := c.cfg.Server.Address; a.IsValid() {
-		all = append(all, a)
-	}
-	for _, s := range c.cfg.Subnets {
-		if s.Address.IsValid() {
-			all = append(all, s.Address)
+// ownAddresses returns the addresses of this server in the config, each with the index of the
+// subnet that it is of, or -1.
+func (c *checker) ownAddresses() iter.Seq2[netip.Addr, int] {
+	return func(yield func(netip.Addr, int) bool) {
+		if a := c.cfg.Server.Address; a.IsValid() && !yield(a, -1) {
+			return
+		}
+		for i, s := range c.cfg.Subnets {
+			if s.Address.IsValid() && !yield(s.Address, i) {
+				return
+			}
 		}
 	}
-	return all
+}
+
+// notOwn calls fail when an address is one of this server's, and reports whether it is.
+func (c *checker) notOwn(a netip.Addr, fail func()) bool {
+	for own, subnet := range c.ownAddresses() {
+		if a == own {
+			fail()
+			c.conflictSubnet(subnet)
+			return true
+		}
+	}
+	return false
+}
+
+// conflictSubnet names a subnet as the other place of the mistake that was added last, if its
+// index is not negative.
+func (c *checker) conflictSubnet(i int) {
+	if i >= 0 {
+		c.conflict(c.at(fmt.Sprintf("subnets[%d]", i)))
+	}
 }
 
 // relays checks the relay agents of a subnet.
@@ -91,6 +114,7 @@ func (c *checker) relays(subnet int, about string) {
 			c.failf(at, "write the address that the relay agent puts into giaddr, such as 10.99.0.1", "%s: relay %s is not the IPv4 address of a host", about, a)
 		case holder >= 0 && holder != subnet:
 			c.failf(at, "remove it: a relay agent with that address is for the subnet that holds it", "%s: relay %s is in subnet %s", about, a, c.cfg.Subnets[holder].CIDR)
+			c.conflictSubnet(holder)
 		case slices.Contains(s.Relays[:i], a):
 			c.failf(at, "remove one", "%s: relay %s is listed twice", about, a)
 		default:
@@ -104,6 +128,6 @@ func (c *checker) otherRelay(subnet int, at, about string, a netip.Addr) {
 	i := slices.IndexFunc(c.cfg.Subnets[:subnet], func(s pools.Subnet) bool { return slices.Contains(s.Relays, a) })
 	if i >= 0 {
 		c.failf(at, "a relay agent is for one subnet: remove it from the other", "%s: relay %s is already that of subnet %s", about, a, c.cfg.Subnets[i].CIDR)
-		c.conflict(c.at(fmt.Sprintf("subnets[%d]", i)))
+		c.conflictSubnet(i)
 	}
 }

@@ -78,6 +78,7 @@ func (c *checker) ofFamilies(at pools.Origin, cluster, about string, ipv4, ipv6 
 				Origin: at, Msg: fmt.Sprintf("%s has no %s address, and the Nodes of cluster %q have one (ipFamilies: %s)", about, f, cluster, c.cfg.Clusters[i].IPFamilies),
 				Hint: "give the node ip and ip6, and a catch-all pool range and range6, of these families",
 			})
+			c.conflict(c.at(fmt.Sprintf("clusters[%d]", i)))
 		}
 	}
 }
@@ -139,14 +140,22 @@ func (c *checker) leaseRange(path, about string, r pools.Range) {
 		c.failf(path, "swap them", "%s: range %s ends before it starts", about, r)
 	case first < 0 || first != last:
 		c.failf(path, "give both ends inside one of subnets:", "%s: range %s is not inside one subnet", about, r)
+		c.conflictSubnet(max(first, last))
 	case number(r.Last)-number(r.First) >= maxRange:
 		c.failf(path, "make it shorter", "%s: range %s has more than %d addresses", about, r, maxRange)
 	default:
 		s := c.cfg.Subnets[first]
-		for _, a := range append([]netip.Addr{s.CIDR.Addr(), broadcast(s.CIDR), s.Router}, c.ownAddresses()...) {
+		fail := func(a netip.Addr, subnet int) {
 			if r.Contains(a) {
 				c.failf(path, "start or end the range beside it", "%s: range %s holds %s, which is the network's, its broadcast, the router or this server", about, r, a)
+				c.conflictSubnet(subnet)
 			}
+		}
+		for _, a := range [...]netip.Addr{s.CIDR.Addr(), broadcast(s.CIDR), s.Router} {
+			fail(a, first)
+		}
+		for a, subnet := range c.ownAddresses() {
+			fail(a, subnet)
 		}
 	}
 }
@@ -253,12 +262,12 @@ func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *
 	switch s := c.cfg.Subnets[i]; n.IP {
 	case s.CIDR.Addr(), broadcast(s.CIDR):
 		fail(".ip", "choose one inside", "%s: %s is the network or broadcast address of %s", about, n.IP, s.CIDR)
+		c.conflictSubnet(i)
 	case s.Router:
 		fail(".ip", "choose another", "%s: %s is the router of %s", about, n.IP, s.CIDR)
+		c.conflictSubnet(i)
 	default:
-		if slices.Contains(c.ownAddresses(), n.IP) {
-			fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP)
-		}
+		c.notOwn(n.IP, func() { fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP) })
 	}
 	if first, dup := used.ip[n.IP]; dup {
 		fail(".ip", "give each node its own", "%s: address %s is already that of %s", about, n.IP, first)

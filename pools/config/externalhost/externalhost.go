@@ -23,6 +23,7 @@ type Mistake struct {
 	Path  string // clusters[0].hostNetwork.podCIDR
 	About string // begins the text: cluster "a": hostNetwork.podCIDR
 	Err   error  // mostly a [pools.HintError]
+	Other string // the other value of a conflict, by its path; the cluster for other mistakes
 }
 
 // RangeName is the name of the Node that holds hostPodCIDR, so that the controller
@@ -99,11 +100,21 @@ func (c *checker) failf(path, hint, format string, args ...any) {
 }
 
 func (c *checker) add(path string, err error) {
-	m := Mistake{path, fmt.Sprintf("cluster %q: %s", c.cluster.Name, path), err}
-	if !strings.HasPrefix(path, "pools[") {
-		m.Path = fmt.Sprintf("clusters[%d].%s", c.index, path)
+	c.found = append(c.found, Mistake{
+		Path: inConfig(c.index, path), About: fmt.Sprintf("cluster %q: %s", c.cluster.Name, path), Err: err,
+		Other: fmt.Sprintf("clusters[%d]", c.index),
+	})
+}
+
+// conflict names the other value of the mistake that was added last, by its path in the config.
+func (c *checker) conflict(path string) { c.found[len(c.found)-1].Other = path }
+
+// inConfig returns the path in the config of one below a cluster, or of one of a pool.
+func inConfig(cluster int, path string) string {
+	if strings.HasPrefix(path, "pools[") {
+		return path
 	}
-	c.found = append(c.found, m)
+	return fmt.Sprintf("clusters[%d].%s", cluster, path)
 }
 
 // Check returns the mistakes in the hosts of the cluster with that index, with its
@@ -112,7 +123,7 @@ func Check(cfg *pools.Config, index int) []Mistake {
 	cluster := &cfg.Clusters[index]
 	c := &checker{index: index, cluster: cluster, hosts: hostsOf(cfg, cluster)}
 	for i := range index {
-		c.shared(&cfg.Clusters[i], hostsOf(cfg, &cfg.Clusters[i]))
+		c.shared(i, &cfg.Clusters[i], hostsOf(cfg, &cfg.Clusters[i]))
 	}
 	c.gateways(cfg)
 	n := cluster.HostNetwork
@@ -132,16 +143,17 @@ func Check(cfg *pools.Config, index int) []Mistake {
 	return c.found
 }
 
-// nodeNames returns the names of the nodes that boot into a cluster.
-func nodeNames(cfg *pools.Config, cluster string) (names []string) {
-	for _, p := range cfg.Pools {
+// nodeNames returns the paths of the nodes that boot into a cluster, by their names.
+func nodeNames(cfg *pools.Config, cluster string) map[string]string {
+	paths := map[string]string{}
+	for i, p := range cfg.Pools {
 		if p.Cluster == cluster && p.Role != pools.RoleGateway {
-			for _, n := range p.Nodes {
-				names = append(names, n.Name)
+			for j, n := range p.Nodes {
+				paths[n.Name] = fmt.Sprintf("pools[%d].nodes[%d]", i, j)
 			}
 		}
 	}
-	return names
+	return paths
 }
 
 // unsupported has the reasons why hosts cannot take part in other networks.
@@ -192,12 +204,14 @@ func (c *checker) network(n *pools.HostNetwork) {
 
 // subnets checks that the cluster's networks do not overlap those of machines.
 func (c *checker) subnets(n *pools.HostNetwork, subnets []pools.Subnet) {
-	for _, s := range subnets {
+	for i, s := range subnets {
 		if n.PodCIDR.IsValid() && s.CIDR.IsValid() && n.PodCIDR.Overlaps(s.CIDR) {
 			c.failf("hostNetwork.podCIDR", "networks of pods and machines must be apart", "%s overlaps subnet %s", n.PodCIDR, s.CIDR)
+			c.conflict(fmt.Sprintf("subnets[%d]", i))
 		}
 		if n.ServiceCIDR.IsValid() && s.CIDR.IsValid() && n.ServiceCIDR.Overlaps(s.CIDR) {
 			c.failf("hostNetwork.serviceCIDR", "networks of Services and machines must be apart", "%s overlaps subnet %s", n.ServiceCIDR, s.CIDR)
+			c.conflict(fmt.Sprintf("subnets[%d]", i))
 		}
 	}
 }
@@ -217,17 +231,22 @@ func (c *checker) prefix(name string, p netip.Prefix, hint string) {
 
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-func (c *checker) host(path string, h pools.ExternalHost, earlier []placed, nodes []string) {
+func (c *checker) host(path string, h pools.ExternalHost, earlier []placed, nodes map[string]string) {
 	n := c.cluster.HostNetwork
+	first := func(same func(placed) bool) int { return slices.IndexFunc(earlier, same) }
+	sameName := first(func(o placed) bool { return o.Name == h.Name })
+	sameAddress := first(func(o placed) bool { return o.Address == h.Address })
 	switch {
 	case !label.MatchString(h.Name):
 		c.failf(path+".name", "use a-z, 0-9 and '-', 63 at most", "%q cannot be the name of a host", h.Name)
 	case h.Name == RangeName:
 		c.failf(path+".name", "any other", "%q is the Node that holds hostPodCIDR", h.Name)
-	case slices.Contains(nodes, h.Name):
+	case nodes[h.Name] != "":
 		c.failf(path+".name", "a name of its own", "%q is a node of a pool: its kubelet has that Node", h.Name)
-	case slices.ContainsFunc(earlier, func(o placed) bool { return o.Name == h.Name }):
+		c.conflict(nodes[h.Name])
+	case sameName >= 0:
 		c.failf(path+".name", "remove one", "%q is there twice", h.Name)
+		c.conflict(inConfig(c.index, earlier[sameName].path))
 	}
 	a := h.Address
 	switch {
@@ -237,8 +256,9 @@ func (c *checker) host(path string, h pools.ExternalHost, earlier []placed, node
 		c.failf(path+".address", "address: 192.0.2.10", "%s cannot be the address of a host: IPv4, and one that the cluster's nodes reach", a)
 	case n.PodCIDR.Contains(a) || n.ServiceCIDR.Contains(a):
 		c.failf(path+".address", "the address of the host in its own network", "%s is in a network of the cluster: VXLAN packets to it would go into the VXLAN", a)
-	case slices.ContainsFunc(earlier, func(o placed) bool { return o.Address == a }):
+	case sameAddress >= 0:
 		c.failf(path+".address", "each host needs one of its own", "%s is there twice", a)
+		c.conflict(inConfig(c.index, earlier[sameAddress].path))
 	}
 	c.exposed(path, h)
 	if h.Size < n.HostPodCIDR.Bits() || h.Size > 30 || h.Size < n.NodeMask {
@@ -278,12 +298,13 @@ func (c *checker) room(n *pools.HostNetwork) {
 		return
 	}
 	needed, room := 0, 1<<(32-n.HostPodCIDR.Bits())
-	for _, h := range c.hosts {
+	for i, h := range c.hosts {
 		if h.Size > 0 && h.Size <= 32 {
 			needed += 1 << (32 - h.Size)
 		}
 		if needed > room {
 			c.failf(h.path, "a larger hostPodCIDR", "hostPodCIDR %s has %d addresses, and the hosts up to %q need %d", n.HostPodCIDR, room, h.Name, needed)
+			c.conflict(inConfig(c.index, c.hosts[max(0, i-1)].path))
 		}
 	}
 }
@@ -294,18 +315,19 @@ func contains(outer, inner netip.Prefix) bool {
 
 // shared notes the hosts that an earlier cluster has, too, if both cannot be on one host:
 // their pod or Service networks overlap, or they have the same VXLAN.
-func (c *checker) shared(earlier *pools.Cluster, hosts []placed) {
+func (c *checker) shared(index int, earlier *pools.Cluster, hosts []placed) {
 	if earlier.HostNetwork == nil || c.cluster.HostNetwork == nil {
 		return
 	}
-	byAddress := map[netip.Addr]pools.ExternalHost{}
+	byAddress := map[netip.Addr]placed{}
 	for _, h := range hosts {
-		byAddress[h.Address] = h.ExternalHost
+		byAddress[h.Address] = h
 	}
 	for _, h := range c.hosts {
 		if other, ok := byAddress[h.Address]; ok && h.Address.IsValid() {
-			if err := conflict(earlier, c.cluster, other, h.ExternalHost); err != nil {
+			if err := conflict(earlier, c.cluster, other.ExternalHost, h.ExternalHost); err != nil {
 				c.add(h.path, err)
+				c.conflict(inConfig(index, other.path))
 			}
 		}
 	}
