@@ -210,7 +210,6 @@ func (a *agent) kubeadm(ctx context.Context, path string, config pools.JoinConfi
 	defer cancel()
 	cmd := exec.Command(path, "join", "--config", file)
 	cmd.Env = append(os.Environ(), "HOME=/root")
-	cmd.WaitDelay = 2 * time.Second
 	var said []string
 	err = program.Run(limited, cmd, func(line string) {
 		said = append(said, line)

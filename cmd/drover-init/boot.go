@@ -93,7 +93,7 @@ func (b *boot) run(ctx context.Context) error {
 		{boots.StepSwitch, b.leave, true},
 	} {
 		b.step, b.detail = s.step, ""
-		if err := s.do(ctx); err != nil {
+		if err := b.do(ctx, s.do); err != nil {
 			return err
 		}
 		if s.report {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,6 +42,28 @@ func (b *boot) limit(left time.Duration, expire func()) {
 			b.con.Flush(time.Second)
 			reboot()
 		}),
+	}
+}
+
+// hangLimit is the time that a step has to return when the boot has ended. With failDelay it is
+// below watchdogDelay.
+const hangLimit = 5 * time.Second
+
+// do runs a step. One that waits in the kernel, as for a disk, does not see the end of ctx: it is
+// left behind, so that the boot reports where it hung before it reboots.
+func (b *boot) do(ctx context.Context, step func(context.Context) error) error {
+	done := make(chan error, 1)
+	go guard(b.con, func() { done <- step(ctx) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(hangLimit):
+		return errors.New("it hangs: the kernel does not answer, which most often is a disk or a driver; its messages on the console say more")
 	}
 }
 

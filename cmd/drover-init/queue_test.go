@@ -50,3 +50,25 @@ func TestQueueing(t *testing.T) {
 		}
 	})
 }
+
+// TestStepHangs: a step that does not see the end of the boot does not keep it from reporting
+// that.
+func TestStepHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &boot{con: console.New(&fixture.Log{}, fixedUptime)}
+		defer b.con.Close()
+		if err := b.do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Errorf("a step: got %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := b.do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }); err != context.DeadlineExceeded {
+			t.Errorf("a step that sees the end: got %v", err)
+		}
+		hang := make(chan struct{})
+		defer close(hang)
+		if err := b.do(ctx, func(context.Context) error { <-hang; return nil }); err == nil || !strings.HasPrefix(err.Error(), "it hangs") {
+			t.Errorf("a step that hangs: got %v", err)
+		}
+	})
+}

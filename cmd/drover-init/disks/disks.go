@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,6 +56,7 @@ var parts = []string{"boot", "rpmb", "gp"}
 type scanner struct {
 	sys, dev string
 	node     string
+	limit    time.Duration // for a disk to answer
 	seen     map[string]disk
 }
 
@@ -62,6 +64,9 @@ type scanner struct {
 func (s *scanner) scan() []disk {
 	entries, _ := os.ReadDir(filepath.Join(s.sys, "block")) // without it there are none
 	var all []disk
+	reads := map[int]<-chan disk{} // by index in all
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit)
+	defer cancel()
 	for _, e := range entries {
 		name := e.Name()
 		if !isDisk(name) || s.text(name, "removable") == "1" || s.text(name, "hidden") == "1" {
@@ -73,10 +78,14 @@ func (s *scanner) scan() []disk {
 		}
 		d, ok := s.seen[name]
 		if !ok || d.size != sectors*512 {
-			d = s.read(name, sectors*512)
-			s.seen[name] = d
+			d = s.describe(name, sectors*512)
+			reads[len(all)] = s.begin(d)
 		}
 		all = append(all, d)
+	}
+	for i, read := range reads {
+		all[i] = answer(ctx, read, all[i])
+		s.seen[all[i].name] = all[i]
 	}
 	slices.SortFunc(all, func(a, b disk) int {
 		return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name)) // sdb before sdaa
@@ -97,7 +106,30 @@ func (s *scanner) text(name, file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-func (s *scanner) read(name string, size int64) disk {
+// begin reads a disk in the background: one that hangs does not return.
+func (s *scanner) begin(d disk) <-chan disk {
+	done := make(chan disk, 1)
+	go func() { done <- s.read(d) }()
+	return done
+}
+
+// answer returns the disk that is being read, or when ctx ends d as one that is not used.
+func answer(ctx context.Context, read <-chan disk, d disk) disk {
+	select {
+	case d = <-read:
+		return d
+	case <-ctx.Done():
+	}
+	select {
+	case d = <-read: // it came while others did not
+	default:
+		d.foreign = errors.New("it does not answer")
+	}
+	return d
+}
+
+// describe returns a disk without its content.
+func (s *scanner) describe(name string, size int64) disk {
 	d := disk{name: name, size: size, sector: 512}
 	if n, err := strconv.ParseInt(s.text(name, "queue/logical_block_size"), 10, 32); err == nil && n >= 512 && n <= 1<<16 {
 		d.sector = n
@@ -114,7 +146,12 @@ func (s *scanner) read(name string, size int64) disk {
 	if b, err := os.ReadFile(filepath.Join(s.sys, "block", name, "device/vpd_pg80")); err == nil && len(b) > 4 {
 		d.serials = append(d.serials, strings.TrimSpace(strings.Trim(string(b[4:]), "\x00")))
 	}
-	f, err := os.Open(filepath.Join(s.dev, name))
+	return d
+}
+
+// read returns a disk with its content.
+func (s *scanner) read(d disk) disk {
+	f, err := os.Open(filepath.Join(s.dev, d.name))
 	if err != nil {
 		d.foreign = err
 		return d
@@ -122,7 +159,7 @@ func (s *scanner) read(name string, size int64) disk {
 	defer f.Close()
 	// Another node may have written to it since the kernel read it.
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // an error: nothing is cached
-	d.foreign = errors.Join(s.inUse(name), d.content(f, s.node))
+	d.foreign = errors.Join(s.inUse(d.name), d.content(f, s.node))
 	return d
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"drover/cmd/drover-init/gpt"
 	"drover/e2e/fixture"
 	"drover/pools"
@@ -23,14 +25,15 @@ const size = 17 << 20
 
 // machine is a machine with disks that are files.
 type machine struct {
-	t     *testing.T
-	dir   string
-	did   []string // what was done to the system
-	fail  string   // the begin of a step that fails
-	plugs int
-	node  string
-	plug  func()            // called before each scan
-	while map[string]func() // called in a step that begins so
+	t      *testing.T
+	dir    string
+	did    []string // what was done to the system
+	fail   string   // the begin of a step that fails
+	plugs  int
+	node   string
+	answer time.Duration
+	plug   func()            // called before each scan
+	while  map[string]func() // called in a step that begins so
 }
 
 func newMachine(t *testing.T) *machine { return &machine{t: t, dir: t.TempDir()} }
@@ -103,7 +106,7 @@ func (m *machine) prepare(want ...pools.Disk) (done []string, warnings string, e
 	m.did = nil
 	p := &Preparer{
 		System: m, Node: m.node, Sys: filepath.Join(m.dir, "sys"), Dev: filepath.Join(m.dir, "dev"), Root: filepath.Join(m.dir, "root"), Shared: filepath.Join(m.dir, "run"),
-		Plug: m.plugIn, Say: m.t.Logf, Tmpfs: "size=1", Wait: 300 * time.Millisecond, Interval: time.Millisecond,
+		Plug: m.plugIn, Say: m.t.Logf, Tmpfs: "size=1", Wait: 300 * time.Millisecond, Interval: time.Millisecond, Answer: m.answer,
 	}
 	done, all, err := p.Prepare(m.t.Context(), want)
 	for _, w := range all {
@@ -300,6 +303,46 @@ func TestUnsettled(t *testing.T) {
 	m.plug = func() { m.write("sys/block/sdb/size", fmt.Sprint(size/512-m.plugs%2)) }
 	if done, warnings, err := m.prepare(data, more); err != nil || warnings != "" || len(done) != 2 {
 		t.Errorf("got %q, %q, %v", done, warnings, err)
+	}
+}
+
+// A disk that hangs is not used, and the boot goes on.
+func TestHangs(t *testing.T) {
+	m := newMachine(t)
+	m.answer = 10 * time.Millisecond
+	m.add("sda", "S1", size, "")
+	pipe := filepath.Join(m.dir, "dev", "sda")
+	if err := errors.Join(os.Remove(pipe), unix.Mkfifo(pipe, 0o600)); err != nil { // open(2) waits for a writer
+		t.Fatal(err)
+	}
+	for _, find := range []pools.FindDisk{{}, {Serial: "S1"}} {
+		d := data
+		d.Find = find
+		if _, warnings, err := m.prepare(d); err != nil || !strings.Contains(warnings, "it does not answer; going on without: a tmpfs is at /var/lib/containerd") &&
+			!strings.Contains(warnings, "/dev/sda is not used and stays as it is: it does not answer") {
+			t.Errorf("got %q, %v", warnings, err)
+		}
+	}
+	f, err := os.OpenFile(pipe, os.O_RDWR, 0) // ends the readers
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
+// One disk that hangs does not make others foreign that have answered.
+func TestAnswer(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	read := make(chan disk, 1)
+	for range 100 { // select chooses at random
+		read <- disk{name: "sda", owner: "data"}
+		if d := answer(ended, read, disk{name: "sda"}); d.owner != "data" || d.foreign != nil {
+			t.Fatalf("got %+v", d)
+		}
+	}
+	if d := answer(ended, read, disk{name: "sda", serials: []string{"S1"}}); d.foreign == nil || d.serials == nil {
+		t.Errorf("got %+v", d)
 	}
 }
 

@@ -47,6 +47,9 @@ type Preparer struct {
 	// Wait is the limit for all disks together, 0: 7 s, and after it some scans more while
 	// new disks come. Interval is between two scans, 0: 250 ms.
 	Wait, Interval time.Duration
+	// Answer is the limit for a disk to answer when it is read, 0: 30 s. Some take long to
+	// spin up, and a broken one never answers.
+	Answer time.Duration
 }
 
 // Prepare formats and mounts the disks, and returns one line about each that is in use, and
@@ -131,7 +134,7 @@ func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, f
 func (p *Preparer) interval() time.Duration { return cmp.Or(p.Interval, 250*time.Millisecond) }
 
 func (p *Preparer) scanner() *scanner {
-	return &scanner{sys: p.Sys, dev: p.Dev, node: p.Node, seen: map[string]disk{}}
+	return &scanner{sys: p.Sys, dev: p.Dev, node: p.Node, limit: cmp.Or(p.Answer, 30*time.Second), seen: map[string]disk{}}
 }
 
 // use formats a disk, unless drover has done that, and mounts its file systems.
@@ -223,7 +226,8 @@ func (p *Preparer) format(ctx context.Context, w pools.Disk, d *disk) error {
 // unchanged returns an error if a disk is no longer as it was read or written: another node can
 // have the same disk, and format it at the same time.
 func (p *Preparer) unchanged(d disk) error {
-	now := p.scanner().read(d.name, d.size)
+	s := p.scanner()
+	now := s.read(s.describe(d.name, d.size))
 	if now.foreign != nil {
 		return fmt.Errorf("another system has taken it meanwhile: %w", now.foreign)
 	}

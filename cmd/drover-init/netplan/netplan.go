@@ -41,7 +41,6 @@ func Check(ctx context.Context, root string, say func(format string, args ...any
 		cmd := exec.Command(generator, args...)
 		cmd.Dir = "/"
 		cmd.Env = []string{"PATH=" + rootfs.SearchPath}
-		cmd.WaitDelay = 2 * time.Second
 		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done after %v", limit))
 		defer cancel()
 		var said []string

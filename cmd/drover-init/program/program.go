@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,12 +24,17 @@ const (
 	maxShownLine = 1000
 )
 
+// outputDelay is how long [Run] reads on when the program has ended: a daemon that it started
+// may hold its output open for ever.
+const outputDelay = 2 * time.Second
+
 // Run runs cmd until it ends. When ctx ends, it kills cmd and its children. It
 // calls line with each line of the output, without tokens.
 func Run(ctx context.Context, cmd *exec.Cmd, line func(string)) error {
 	out := &lineWriter{line: line}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = outputDelay
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -40,7 +46,6 @@ func Run(ctx context.Context, cmd *exec.Cmd, line func(string)) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// A daemon that the program started may hold its output open.
 	return nodeconfig.Ignore(err, exec.ErrWaitDelay)
 }
 

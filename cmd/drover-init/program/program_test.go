@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"drover/e2e/fixture"
 )
 
 func TestLineWriter(t *testing.T) {
@@ -46,5 +52,22 @@ func TestRunStops(t *testing.T) {
 	err := Run(ctx, exec.Command("/bin/sh", "-c", "echo on; sleep 60"), func(string) { cancel(why) })
 	if !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
+	}
+}
+
+// TestRunWithDaemon: a daemon that holds the output open does not keep Run waiting.
+func TestRunWithDaemon(t *testing.T) {
+	var said []string
+	pid := filepath.Join(t.TempDir(), "pid")
+	err := Run(t.Context(), exec.Command("/bin/sh", "-c", "sleep 1000 & echo $! >"+pid+"; echo on"), func(line string) { said = append(said, line) })
+	if err != nil || !slices.Equal(said, []string{"on"}) {
+		t.Errorf("got %v, %q", err, said)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(fixture.ReadFile(t, pid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(n, unix.SIGKILL); err != nil { // it runs on
+		t.Error(err)
 	}
 }

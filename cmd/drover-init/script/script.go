@@ -60,7 +60,6 @@ func (s *Runner) Run(ctx context.Context, script pools.NamedScript) error {
 	}
 	cmd.Dir = "/"
 	cmd.Env = append([]string{"PATH=" + rootfs.SearchPath, "HOME=/root"}, s.Env...)
-	cmd.WaitDelay = 2 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not done after %v", s.Limit))
 	defer cancel()
 	last := ""
