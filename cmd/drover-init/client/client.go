@@ -170,7 +170,7 @@ func (e Refused) Error() string { return e.Err.Error() }
 
 func (e Refused) Unwrap() error { return e.Err }
 
-// TooMany is a 429: for an event the limit of the boot, which no wait moves.
+// TooMany is a 429. For an event it is the limit of its boot, which a later try meets again.
 type TooMany struct{ Err error }
 
 func (e TooMany) Error() string { return e.Err.Error() }

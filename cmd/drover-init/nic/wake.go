@@ -13,7 +13,8 @@ import (
 const maxWoken = 16
 
 // Wake brings the other Ethernet cards up, without addresses: a card that is down has no
-// carrier, and hears nothing. They do not answer for the boot card. An error is no reason to end a boot. Down takes them down again.
+// carrier, and hears nothing. They do not answer for the boot card. An error is no reason to
+// end a boot. Down takes them down again.
 func (n *NIC) Wake() {
 	links, err := whole(netlink.LinkList)
 	if err != nil {
