@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +40,10 @@ func TestLineWriter(t *testing.T) {
 					t.Errorf("write: got %d, %v, want %d", n, err, len(s))
 				}
 			}
-			w.end()
+			w.close()
+			if n, err := w.Write([]byte("late\n")); n != 5 || err != nil {
+				t.Errorf("late: got %d, %v", n, err)
+			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %.200q, want %.200q", got, tt.want)
 			}
@@ -70,4 +75,22 @@ func TestRunWithDaemon(t *testing.T) {
 	if err := unix.Kill(n, unix.SIGKILL); err != nil { // it runs on
 		t.Error(err)
 	}
+}
+
+// TestRunUnkillable: a program that does not end when it is killed does not keep its caller.
+func TestRunUnkillable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("not done after 1m0s"))
+		defer cancel()
+		killed := 0
+		err := await(ctx, make(chan error), func() { killed++ })
+		if err == nil || !strings.HasPrefix(err.Error(), "not done after 1m0s, and it does not end when it is killed") || killed != 1 {
+			t.Errorf("got %v, killed %d times", err, killed)
+		}
+		// One that succeeds at the last moment has succeeded.
+		ended := make(chan error, 1)
+		if err := await(ctx, ended, func() { ended <- nil }); err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
 }
