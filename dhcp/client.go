@@ -40,6 +40,7 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	c.MAC = req.MAC
 	var link netip.Addr
 	c.leaveAside(req.cut)
+	c.leaveAside(req.foreign)
 	if req.Giaddr.IsValid() { // without a relay agent anybody may have added option 82
 		link = c.readRelay(req.RelayInfo())
 	}

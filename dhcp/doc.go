@@ -13,8 +13,9 @@
 // the firmware (options 60, 77, 93 and 175), the client identifier (61), option 82
 // of a relay agent, and the network of the machine. The network is that of the first
 // of these addresses that is present: the link selection of the relay (82.5,
-// RFC 3527), the subnet selection of the client (118, RFC 3011), giaddr, the ciaddr
-// of a client that renews past its relay, the server's own address.
+// RFC 3527), the subnet selection of the client (118, RFC 3011) as far as [Senders] lets
+// it count, giaddr, the ciaddr of a client that renews past its relay, the server's own
+// address.
 //
 // A machine without a plan gets silence, never a NAK: another server may know it.
 // For machines with a plan the server is authoritative, unless their catch-all pool says

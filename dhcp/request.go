@@ -28,6 +28,7 @@ type Request struct {
 	options wire.Options
 	err     error // the reason why the packet is not a request
 	cut     error // an option is cut off; those before it count
+	foreign error // the subnet that the client selects is of another network, and does not count
 }
 
 // MaxRequest is the size of the longest request that is answered, in bytes.
@@ -172,8 +173,11 @@ func (r *Request) runsOn(a netip.Addr) bool {
 }
 
 // subnetSelection returns the network that the client selects (118, RFC 3011); the zero
-// Addr for none, and for a value that is no address.
+// Addr for none, for a value that is no address, and for one that [Senders] left aside.
 func (r *Request) subnetSelection() netip.Addr {
+	if r.foreign != nil {
+		return netip.Addr{}
+	}
 	if a := address(r.options.Get(wire.OptSubnetSelection)); unicast(a) {
 		return a
 	}

@@ -1,7 +1,9 @@
 package dhcp
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
@@ -36,6 +38,9 @@ type Sender struct {
 //     which then answers ARP for a source that is not listed, or from a router.
 //   - Port 4011 is for clients on the wire that have an address.
 //
+// A client may select another subnet (118, RFC 3011) of the network that it asks from alone:
+// anyone can send that option. Behind a relay agent that the operator lists it may select any.
+//
 // The MAC of a router says nothing about the hosts behind it: they can forge the source
 // of a relay agent unless the router checks sources.
 type Senders struct {
@@ -61,6 +66,9 @@ type Networks interface {
 	InRange(addr netip.Addr) bool
 	// ListsRelay reports whether the config names an address as that of a relay agent.
 	ListsRelay(addr netip.Addr) bool
+	// OneNetwork reports whether a network link, the address of a relay agent or of an
+	// interface, and an address of a declared subnet are of one network.
+	OneNetwork(link, addr netip.Addr) bool
 }
 
 // Verdict is the decision on a packet. The zero Verdict lets it count.
@@ -99,10 +107,13 @@ const relayPort = 67
 
 func spoofed(why string) Verdict { return Verdict{Drop: Spoofed, Why: why} }
 
-// Judge decides on a packet.
+// Judge decides on a packet. A subnet that the client may not select is then left aside.
 func (s *Senders) Judge(r *Request, from Sender) Verdict {
 	if err := r.check(); err != nil {
 		return Verdict{Drop: Malformed, Err: err}
+	}
+	if subnet := r.subnetSelection(); subnet.IsValid() && !s.maySelect(subnet, r.Giaddr, from.Addr) {
+		r.foreign = fmt.Errorf("option 118: %s is in no subnet of the network that the client asks from", subnet)
 	}
 	switch {
 	case r.Giaddr.IsValid():
@@ -115,6 +126,18 @@ func (s *Senders) Judge(r *Request, from Sender) Verdict {
 		return spoofed(whyUnicast)
 	}
 	return Verdict{}
+}
+
+// maySelect reports whether a client may select a subnet. Without a relay agent it asks from
+// its own address, or from the wire.
+func (s *Senders) maySelect(subnet, relay, from netip.Addr) bool {
+	switch {
+	case relay.IsValid():
+		return s.Networks.ListsRelay(relay) || s.Networks.OneNetwork(relay, subnet)
+	case !from.IsUnspecified():
+		return s.Networks.OneNetwork(from, subnet)
+	}
+	return slices.ContainsFunc(s.Wire, func(p netip.Prefix) bool { return s.Networks.OneNetwork(p.Addr(), subnet) })
 }
 
 // addressed decides on a packet that a client sent from an address.

@@ -49,6 +49,10 @@ func (owners) ListsRelay(a netip.Addr) bool {
 	return a.String() == "172.16.0.1" || a.String() == "10.28.0.253"
 }
 
+func (owners) OneNetwork(link, a netip.Addr) bool {
+	return netip.PrefixFrom(link, 16).Masked().Contains(a)
+}
+
 func hops(n byte) dhcpv4.Modifier { return func(d *dhcpv4.DHCPv4) { d.HopCount = n } }
 
 // relayedBy makes a packet one of a relay agent.
@@ -189,6 +193,58 @@ func verdict(v dhcp.Verdict) string {
 		got += " relay"
 	}
 	return got
+}
+
+// TestSubnetSelection: any host can send option 118. It counts within the network that the host
+// asks from, and behind a listed relay agent.
+func TestSubnetSelection(t *testing.T) {
+	direct := dhcp.Sender{MAC: stray, Addr: netip.IPv4Unspecified(), Broadcast: true}
+	known := func(a string) dhcp.Sender { return dhcp.Sender{Addr: netip.MustParseAddr(a), Port: 67, Relay: true} }
+	here, there := option(118, 10, 28, 5, 0), option(118, 10, 29, 0, 0)
+	for _, tt := range []struct {
+		name string
+		from dhcp.Sender
+		in   *dhcpv4.DHCPv4
+		want string // the network
+		back bool   // the option comes back: it counted
+	}{
+		{"its own network", direct, message(stray, discover, here), "10.28.5.0", true},
+		{"another network", direct, message(stray, discover, there), "10.28.0.2", false},
+		{"a network of no subnet", direct, message(stray, discover, option(118, 172, 20, 0, 0)), "10.28.0.2", false},
+		{"behind a relay agent there", known("10.29.0.1"), message(stray, discover, relayedBy("10.29.0.1"), there), "10.29.0.0", true},
+		{"behind a relay agent elsewhere", known("10.28.0.254"), message(stray, discover, relayedBy("10.28.0.254"), there), "10.28.0.254", false},
+		{"behind a listed relay agent", known("172.16.0.1"), message(stray, discover, relayedBy("172.16.0.1"), there), "10.29.0.0", true},
+		{"behind one that selects", known("10.28.0.254"), message(stray, discover, relayedBy("10.28.0.254"), option(82, 5, 4, 10, 28, 7, 0), there), "10.28.7.0", false},
+		{"renewing", dhcp.Sender{MAC: relayMAC, Addr: netip.MustParseAddr("10.29.1.7")}, message(farMAC, request, ciaddr("10.29.1.7"), here), "10.29.1.7", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got resolve.Query
+			s := &dhcp.Senders{Machines: owners{}, Networks: owners{}, Wire: []netip.Prefix{netip.MustParsePrefix("10.28.0.2/16")}}
+			var req dhcp.Request
+			req.Parse(tt.in.ToBytes())
+			if v := s.Judge(&req, tt.from); v.Drop != "" {
+				t.Fatalf("dropped: %s", v.Why)
+			}
+			m, x := (&dhcp.Responder{Farm: anywhere{asked{&got}}, Address: serverAddr}).Reply(&req, noon)
+			if got.Link.String() != tt.want {
+				t.Errorf("got the network %s, want %s", got.Link, tt.want)
+			}
+			if m == nil {
+				t.Fatalf("got silence: %+v", x)
+			}
+			if back := dhcp.ReplyOption(m, 118) != nil; back != tt.back || back == strings.Contains(x.Warning, "option 118") {
+				t.Errorf("the option comes back: %t, want %t, warning %q", back, tt.back, x.Warning)
+			}
+		})
+	}
+}
+
+// anywhere gives a machine an address wherever it asks.
+type anywhere struct{ asked }
+
+func (a anywhere) Resolve(q resolve.Query) *resolve.Plan {
+	a.asked.Resolve(q)
+	return &resolve.Plan{MAC: q.MAC, Node: "m1", Address: netip.MustParseAddr("10.29.1.7")}
 }
 
 // TestMalformedIsJudgedFirst: a packet that is no DHCP message says nothing about its

@@ -151,10 +151,11 @@ type networks struct{}
 func (networks) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	return a == addr("fd00:28::10"), a == addr("fd00:28::10") && m == m1
 }
-func (networks) Known(m pools.MAC) bool       { return m == m1 || m == m3 }
-func (networks) InSubnet(a netip.Addr) bool   { return netip.MustParsePrefix("fd00:28::/64").Contains(a) }
-func (networks) InRange(a netip.Addr) bool    { return a == addr("fd00:28::100") }
-func (networks) ListsRelay(a netip.Addr) bool { return a == addr("2001:db8::1") }
+func (networks) Known(m pools.MAC) bool          { return m == m1 || m == m3 }
+func (networks) InSubnet(a netip.Addr) bool      { return netip.MustParsePrefix("fd00:28::/64").Contains(a) }
+func (networks) InRange(a netip.Addr) bool       { return a == addr("fd00:28::100") }
+func (networks) ListsRelay(a netip.Addr) bool    { return a == addr("2001:db8::1") }
+func (networks) OneNetwork(_, _ netip.Addr) bool { return false }
 
 // TestSenders: who may speak for a machine.
 func TestSenders(t *testing.T) {

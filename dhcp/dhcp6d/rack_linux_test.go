@@ -168,12 +168,13 @@ func (r *rack) Resolve(q resolve.Query) *resolve.Plan {
 	return p
 }
 
-func (r *rack) WhyNot(q resolve.Query) string { return r.farm.WhyNot(q) }
-func (r *rack) Declares(m pools.MAC) bool     { return r.farm.Declares(m) }
-func (r *rack) Known(m pools.MAC) bool        { return r.farm.Declares(m) }
-func (r *rack) InSubnet(a netip.Addr) bool    { return r.farm.Config.SubnetOf(a) >= 0 }
-func (r *rack) InRange(a netip.Addr) bool     { return r.farm.InRange(a) }
-func (r *rack) ListsRelay(netip.Addr) bool    { return false }
+func (r *rack) WhyNot(q resolve.Query) string   { return r.farm.WhyNot(q) }
+func (r *rack) Declares(m pools.MAC) bool       { return r.farm.Declares(m) }
+func (r *rack) Known(m pools.MAC) bool          { return r.farm.Declares(m) }
+func (r *rack) InSubnet(a netip.Addr) bool      { return r.farm.Config.SubnetOf(a) >= 0 }
+func (r *rack) InRange(a netip.Addr) bool       { return r.farm.InRange(a) }
+func (r *rack) ListsRelay(netip.Addr) bool      { return false }
+func (r *rack) OneNetwork(_, _ netip.Addr) bool { return false }
 func (r *rack) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	n, owned := r.farm.NodeAt(a)
 	return owned, owned && slices.Contains(n.MACs, m)

@@ -46,9 +46,10 @@ func TestBOOTPAndInfiniBand(t *testing.T) {
 // listed has 10.28.0.254 as a relay agent that the operator lists.
 type listed struct{}
 
-func (listed) InSubnet(netip.Addr) bool     { return false }
-func (listed) InRange(netip.Addr) bool      { return false }
-func (listed) ListsRelay(a netip.Addr) bool { return a.String() == "10.28.0.254" }
+func (listed) InSubnet(netip.Addr) bool        { return false }
+func (listed) InRange(netip.Addr) bool         { return false }
+func (listed) ListsRelay(a netip.Addr) bool    { return a.String() == "10.28.0.254" }
+func (listed) OneNetwork(_, _ netip.Addr) bool { return false }
 
 // TestRelayPort (RFC 8357): the answer goes to the port that a listed relay agent sends
 // from.

@@ -93,6 +93,9 @@ func (noFarm) InRange(netip.Addr) bool { return false }
 // ListsRelay returns false.
 func (noFarm) ListsRelay(netip.Addr) bool { return false }
 
+// OneNetwork returns true.
+func (noFarm) OneNetwork(link, addr netip.Addr) bool { return true }
+
 // Depth is how many requests wait for a worker.
 func (s *Server) Depth() int { return s.queue.depth() }
 

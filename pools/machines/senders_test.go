@@ -41,6 +41,28 @@ func TestSenders(t *testing.T) {
 	if !d.ListsRelay(addr("10.99.0.1")) || d.InSubnet(addr("10.99.0.1")) {
 		t.Error("a listed relay agent is not found, or is one of the subnet")
 	}
+	d.Farm = live{resolve.NewFarm(resolve.Checked{Config: pools.Config{Subnets: []pools.Subnet{
+		{CIDR: netip.MustParsePrefix("10.0.0.0/16"), Network: "hall", Relays: []netip.Addr{addr("10.99.0.1")}},
+		{CIDR: netip.MustParsePrefix("10.1.0.0/16"), Network: "hall"},
+		{CIDR: netip.MustParsePrefix("10.2.0.0/16")},
+	}}})}
+	for _, tt := range []struct {
+		link, addr string
+		want       bool
+	}{
+		{"10.0.0.1", "10.0.9.0", true},
+		{"10.0.0.1", "10.1.0.0", true},
+		{"10.99.0.1", "10.1.0.0", true},
+		{"10.0.0.1", "10.2.0.0", false},
+		{"10.2.0.1", "10.0.0.0", false},
+		{"10.0.0.1", "10.3.0.0", false},
+		{"10.3.0.1", "10.0.0.0", false},
+		{"10.3.0.1", "10.3.0.0", false},
+	} {
+		if got := d.OneNetwork(addr(tt.link), addr(tt.addr)); got != tt.want {
+			t.Errorf("%s and %s are of one network: got %t", tt.link, tt.addr, got)
+		}
+	}
 	d.Farm = live{resolve.NewFarm(resolve.Checked{Local: []resolve.Local{{Interface: "eth1", Prefix: netip.MustParsePrefix("10.7.0.1/16")}}})}
 	if !d.InSubnet(addr("10.7.3.4")) || d.InSubnet(addr("10.0.3.4")) {
 		t.Error("without subnets the networks of the server count")

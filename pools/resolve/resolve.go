@@ -112,6 +112,13 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 	return ""
 }
 
+// OneNetwork reports whether a network link, the address of a relay agent or of an interface,
+// and an address are in subnets of one network.
+func (f *Farm) OneNetwork(link, addr netip.Addr) bool {
+	subnet := f.Config.SubnetOf(addr)
+	return subnet >= 0 && f.linkSubnet(link) >= 0 && f.sameNetwork(link, subnet)
+}
+
 // sameNetwork reports whether link is on the network segment of a subnet. A link that
 // no subnet holds or lists counts as the same network: a relay agent in front of a
 // declared node may have such an address.
