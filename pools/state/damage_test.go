@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -401,6 +402,52 @@ func TestMissingState(t *testing.T) {
 	})
 }
 
+// A power failure after the next log has begun, and before its snapshot is written, leaves of the
+// first log what was made durable. That is no damage.
+func TestPowerFailureBetweenTwoLogs(t *testing.T) {
+	dir := t.TempDir()
+	s, err := state.Open(dir, testOptions(state.Options{LogSize: 2000}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, s)
+	preventSnapshots(t, dir)
+	var durable string // the content of the first log
+	s.FailWrites(func() error {
+		if all := files(t, dir); all["drover.2.log"] == "" {
+			durable = all["drover.1.log"]
+		}
+		return nil
+	})
+	var want []string
+	for !slices.Contains(names(t, dir), "drover.2.log") {
+		want = append(want, fmt.Sprintf("n%02d", len(want)))
+		if err := s.Nodes.ChangeNodes([]pools.PoolNode{node(want[len(want)-1], "10.0.0.1")}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := files(t, copyState(t, dir))
+	if durable == all["drover.1.log"] {
+		t.Fatal("all of the first log is durable")
+	}
+	all["drover.1.log"] = durable
+	again, log := openLogged(t, write(t, all))
+	wantNodes(t, again, want...)
+	if n := again.Damage(); n > 0 {
+		t.Errorf("%d damaged parts:\n%s", n, log.String())
+	}
+}
+
+// preventSnapshots keeps snapshots from being written.
+func preventSnapshots(t *testing.T, dir string) {
+	t.Helper()
+	for n := range 8 {
+		if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("drover.%d.snap.tmp", n+2)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // M7: while the next snapshot is not written, two logs have the changes. Damage to the end
 // of the first one is found: the second one says where that is, and how many of its
 // records had nodes.
@@ -414,11 +461,7 @@ func TestDamagedEndOfALog(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer shut(t, s)
-		for n := range 8 { // prevents snapshots
-			if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("drover.%d.snap.tmp", n+2)), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
+		preventSnapshots(t, dir)
 		for generation := uint64(1); generation == 1; _, generation, _ = currentLog(t, dir) {
 			last++
 			change(s, last)

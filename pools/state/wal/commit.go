@@ -93,6 +93,7 @@ func (l *Log) commit(b batch) error {
 	}
 	l.broken = false
 	s.end += int64(len(record))
+	s.durable = s.end
 	if s.vital = vital; b.vital {
 		s.countVital()
 	}
@@ -109,7 +110,8 @@ func (s *segment) append(record []byte) error {
 }
 
 // countVital appends a record with the number of vital records, so that damage to the
-// last one is found. It follows a durable record, and needs not be durable itself.
+// last one is found. It follows a durable record, and needs not be durable itself: the next
+// log says that this one ends before it.
 func (s *segment) countVital() {
 	r := appendChange(newRecord(nil), logChange(keyVital, s.vital))
 	seal(r, s.generation, s.end)
@@ -118,8 +120,8 @@ func (s *segment) countVital() {
 	}
 }
 
-// firstRecord returns the first record of a log. It describes the end of the previous
-// log, so that damage to that end is found.
+// firstRecord returns the first record of a log. It describes the durable end of the
+// previous log, so that damage to that end is found, and a power failure is no damage.
 func (s *segment) firstRecord() []byte {
 	r := appendChange(newRecord(nil), logChange(keyEnd, uint64(s.before)))
 	if s.vitalBefore > 0 {

@@ -28,15 +28,16 @@ type segment struct {
 	generation uint64
 	size       int64  // of the file, including zeros at its end
 	end        int64  // of the records
+	durable    int64  // the end of those that a power failure leaves
 	vital      uint64 // number of vital records
 
-	before      int64 // the end of the records in the log of the previous generation
+	before      int64 // the end of the durable records in the log of the previous generation
 	vitalBefore uint64
 }
 
 // createSegment creates the log of the generation after another one.
 func (l *Log) createSegment(old segment) (s segment, err error) {
-	s = segment{generation: old.generation + 1, before: old.end, vitalBefore: old.vital}
+	s = segment{generation: old.generation + 1, before: old.durable, vitalBefore: old.vital}
 	s.name = fmt.Sprintf(logPattern, s.generation)
 	path := filepath.Join(l.Dir, s.name)
 	if s.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {

@@ -163,7 +163,7 @@ func (l *Log) start(last segment, must bool) error {
 	if l.Patience <= 0 {
 		l.Patience = patience
 	}
-	last.file = nil
+	last.file, last.durable = nil, last.end
 	l.current, l.limit, l.stale = last, l.Size, true
 	l.work.L, l.finished.L = &l.mu, &l.mu
 	l.queue = batch{ticket: 1, record: newRecord(nil)}
