@@ -341,10 +341,11 @@ func (d *Directory) LastBoot(node string) (boots.Record, bool) {
 	return d.Boots.Current(mac)
 }
 
-// lastOf returns the newest boot of several MACs.
+// lastOf returns the newest boot of several MACs. The clock may have been set between them: IDs
+// keep their order.
 func (d *Directory) lastOf(macs []pools.MAC) (last boots.Record, ok bool) {
 	for _, mac := range macs {
-		if r, known := d.Boots.Current(mac); known && (!ok || r.Started.After(last.Started)) {
+		if r, known := d.Boots.Current(mac); known && (!ok || boots.NewestFirst(r, last) < 0) {
 			last, ok = r, true
 		}
 	}

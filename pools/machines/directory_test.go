@@ -99,9 +99,9 @@ func newDirectory() (*machines.Directory, *leaseTable) {
 	return &machines.Directory{
 		Farm: live{farm}, Leases: leases, NextBoots: nextTable{},
 		Boots: bootTable{
-			mac(1): {MAC: mac(1), Started: noon.Add(-2 * time.Hour)},
-			mac(2): {MAC: mac(2), Started: noon.Add(-time.Hour - time.Second)},
-			mac(7): {MAC: mac(7), Started: noon.Add(-time.Hour + time.Second)},
+			mac(1): {ID: "20261120T100000.000000-525400000001", MAC: mac(1), Started: noon.Add(-2 * time.Hour)},
+			mac(2): {ID: "20261120T105959.000000-525400000002", MAC: mac(2), Started: noon.Add(-time.Hour - time.Second)},
+			mac(7): {ID: "20261120T110001.000000-525400000007", MAC: mac(7), Started: noon.Add(-time.Hour + time.Second)},
 		},
 		Now: func() time.Time { return noon },
 	}, leases
@@ -292,6 +292,19 @@ func TestBooting(t *testing.T) {
 		if got := d.Booting(tt.node); got != tt.booting {
 			t.Errorf("%s is booting: got %t, want %t", tt.node, got, tt.booting)
 		}
+	}
+}
+
+// TestLastBootAfterTheClockWasSet: the newest boot of a node is the one that began last, by
+// whatever clock.
+func TestLastBootAfterTheClockWasSet(t *testing.T) {
+	d, _ := newDirectory()
+	d.Boots = bootTable{
+		mac(1): {ID: "20261120T120000.000000-525400000001", MAC: mac(1), Started: noon},
+		mac(2): {ID: "20261120T120000.000001-525400000002", MAC: mac(2), Started: noon.Add(-time.Hour)},
+	}
+	if r, ok := d.LastBoot("m1"); !ok || r.MAC != mac(2) {
+		t.Errorf("got the boot of %s, want that of %s", r.MAC, mac(2))
 	}
 }
 

@@ -45,7 +45,9 @@ func (d *Directory) InSubnet(addr netip.Addr) bool {
 
 // OneNetwork reports whether a network link and an address are in declared subnets of one
 // network.
-func (d *Directory) OneNetwork(link, addr netip.Addr) bool { return d.Farm.Farm().OneNetwork(link, addr) }
+func (d *Directory) OneNetwork(link, addr netip.Addr) bool {
+	return d.Farm.Farm().OneNetwork(link, addr)
+}
 
 // ListsRelay reports whether the config lists an address as that of a relay agent.
 func (d *Directory) ListsRelay(addr netip.Addr) bool {
