@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"drover/pools"
 	"drover/pools/printable"
@@ -14,10 +15,14 @@ import (
 // pools is the list of pools.
 func (p *page) pools(r *request) (any, error) {
 	all := p.api.Pools()
+	machines := machineIndex(r).Count("pool") // as many as the link shows
+	for i := range all {
+		all[i].Nodes = machines[all[i].Name]
+	}
 	l := &table.List[pools.PoolInfo]{
 		Columns: []table.Column[pools.PoolInfo]{
 			{Name: "name", Head: "Pool", Of: table.One(func(v *pools.PoolInfo) string { return v.Name })},
-			{Name: "nodes", Head: "Nodes", Of: table.One(func(v *pools.PoolInfo) string { return fmt.Sprint(v.Nodes) })},
+			{Name: "nodes", Head: "Machines", Of: table.One(func(v *pools.PoolInfo) string { return fmt.Sprint(v.Nodes) })},
 			{Name: "cluster", Head: "Cluster", Of: table.One(func(v *pools.PoolInfo) string { return v.Cluster }), Pick: true},
 			{Name: "image", Head: "Image", Of: table.One(func(v *pools.PoolInfo) string { return v.Image }), Pick: true},
 			{Name: "tag", Head: "Tags", Of: table.Many(func(v *pools.PoolInfo) []string { return v.Tags }), Pick: true},
@@ -42,7 +47,7 @@ func (p *page) pools(r *request) (any, error) {
 				where = r.Farm.PoolOrigin(at).Position()
 			}
 			return table.Row{Key: v.Name, Cells: []table.Cell{
-				{Text: v.Name, URL: table.To("/nodes", "pool", v.Name)}, {Text: fmt.Sprint(v.Nodes)},
+				{Text: v.Name, URL: table.To("/nodes", "pool", v.Name)}, {Text: fmt.Sprint(v.Nodes), URL: table.To("/nodes", "pool", v.Name)},
 				{Text: v.Cluster, URL: table.To("/nodes", "cluster", v.Cluster)}, {Text: v.Image}, {Text: joined(v.Tags)}, unknown, {Text: where},
 			}}
 		},
@@ -52,60 +57,98 @@ func (p *page) pools(r *request) (any, error) {
 
 // tags is the list of tags. Their settings, which may be secret, are not shown.
 func (p *page) tags(r *request) (any, error) {
+	all := p.api.Tags()
+	machines := machineIndex(r).Count("tag")
+	for i := range all {
+		all[i].Nodes = machines[all[i].Name]
+	}
 	l := &table.List[pools.TagInfo]{
 		Columns: []table.Column[pools.TagInfo]{
 			{Name: "name", Head: "Tag", Of: table.One(func(v *pools.TagInfo) string { return v.Name })},
-			{Name: "nodes", Head: "Nodes that have it", Of: table.One(func(v *pools.TagInfo) string { return fmt.Sprint(v.Nodes) })},
+			{Name: "nodes", Head: "Machines that have it", Of: table.One(func(v *pools.TagInfo) string { return fmt.Sprint(v.Nodes) })},
 			{Name: "pool", Head: "Pools that name it", Of: table.Many(func(v *pools.TagInfo) []string { return v.Pools }), Pick: true},
 		},
 		Row: func(v *pools.TagInfo) table.Row {
 			n := table.Cell{Text: fmt.Sprint(v.Nodes), URL: table.To("/nodes", "tag", v.Name)}
 			if v.Name == "all" {
-				n = table.Cell{Text: "every node", URL: "/nodes"}
+				n = table.Cell{Text: "every machine", URL: "/nodes"}
 			}
 			return table.Row{Key: v.Name, Cells: []table.Cell{{Text: v.Name}, n, {Text: joined(v.Pools)}}}
 		},
 	}
-	return l.View(table.Table{Name: "Tags", Path: r.path, Empty: "The config has no tag."}, r.query, p.api.Tags()), nil
+	return l.View(table.Table{Name: "Tags", Path: r.path, Empty: "The config has no tag."}, r.query, all), nil
+}
+
+// health is what is wrong with a cluster.
+type health struct {
+	failing bool     // nodes cannot join it, or its API server does not answer
+	texts   []string // errors first
+}
+
+// clusterHealth returns what is wrong with clusters. A warning is no failure: credentials that end
+// soon are good still.
+func clusterHealth(r *request) map[string]health {
+	all := map[string]health{}
+	for _, warnings := range []bool{false, true} {
+		for _, problem := range r.Problems {
+			name, ok := strings.CutPrefix(problem.Part, "cluster ")
+			if !ok || problem.Warning != warnings {
+				continue
+			}
+			h := all[name]
+			h.failing = h.failing || !problem.Warning
+			h.texts = append(h.texts, printable.Line(problem.Problem, 2*maxText))
+			all[name] = h
+		}
+	}
+	return all
 }
 
 // clusters is the list of clusters.
 func (p *page) clusters(r *request) (any, error) {
-	wrong := map[string]string{}
-	for _, problem := range r.Problems {
-		wrong[problem.Part] = printable.Line(problem.Problem, 2*maxText)
+	wrong, machines, ready := clusterHealth(r), machineIndex(r).Count("cluster"), map[string]int{}
+	for i := range r.Machines {
+		if m := &r.Machines[i]; m.State == string(pools.NodeReady) {
+			ready[clusterOf(m)]++
+		}
+	}
+	all := p.api.Clusters()
+	for i := range all {
+		all[i].Nodes = machines[all[i].Name]
 	}
 	l := &table.List[pools.ClusterInfo]{
 		Columns: []table.Column[pools.ClusterInfo]{
 			{Name: "name", Head: "Cluster", Of: table.One(func(v *pools.ClusterInfo) string { return v.Name })},
-			{Name: "state", Head: "State", Of: table.One(func(v *pools.ClusterInfo) string { return wrong["cluster "+v.Name] })},
-			{Name: "nodes", Head: "Nodes of its pools", Of: table.One(func(v *pools.ClusterInfo) string { return fmt.Sprint(v.Nodes) })},
+			{Name: "state", Head: "State", Of: table.One(func(v *pools.ClusterInfo) string { return strings.Join(wrong[v.Name].texts, "\n") })},
+			{Name: "nodes", Head: "Machines", Of: table.One(func(v *pools.ClusterInfo) string { return fmt.Sprint(v.Nodes) })},
 			{Head: "Ready in it"},
 			{Name: "pool", Head: "Pools", Of: table.Many(func(v *pools.ClusterInfo) []string { return v.Pools }), Pick: true},
 			{Head: "Control plane"},
 		},
 		Row: func(v *pools.ClusterInfo) table.Row {
-			how := table.Cell{Text: "nodes can join"}
-			if text := wrong["cluster "+v.Name]; text != "" {
-				how = table.Cell{State: snapshot.Failing, Sub: []string{text}}
-			}
-			ready := 0
-			for i := range r.Machines {
-				if m := &r.Machines[i]; m.State == string(pools.NodeReady) && m.Status.Cluster == v.Name {
-					ready++
-				}
+			how := table.Cell{Text: "nodes can join", Sub: wrong[v.Name].texts}
+			if wrong[v.Name].failing {
+				how.Text, how.State = "", snapshot.Failing
 			}
 			kind := table.Cell{Text: "elsewhere", Sub: []string{v.Endpoint}}
 			if v.Hosted {
 				kind = table.Cell{Text: "run by drover"}
 			}
 			return table.Row{Key: v.Name, Cells: []table.Cell{
-				{Text: v.Name, URL: table.To("/nodes", "cluster", v.Name)}, how, {Text: fmt.Sprint(v.Nodes)},
-				{Text: fmt.Sprint(ready), URL: table.To("/nodes", "cluster", v.Name, "state", "ready")}, {Text: joined(v.Pools)}, kind,
+				{Text: v.Name, URL: table.To("/nodes", "cluster", v.Name)}, how, {Text: fmt.Sprint(v.Nodes), URL: table.To("/nodes", "cluster", v.Name)},
+				{Text: fmt.Sprint(ready[v.Name]), URL: table.To("/nodes", "cluster", v.Name, "state", "ready")}, {Links: poolLinks(v.Pools)}, kind,
 			}}
 		},
 	}
-	return l.View(table.Table{Name: "Clusters", Path: r.path, Empty: "The config has no cluster."}, r.query, p.api.Clusters()), nil
+	return l.View(table.Table{Name: "Clusters", Path: r.path, Empty: "The config has no cluster."}, r.query, all), nil
+}
+
+// poolLinks returns links to the machines of pools.
+func poolLinks(names []string) (all []table.Link) {
+	for _, name := range names {
+		all = append(all, table.Link{Text: name, URL: table.To("/nodes", "pool", name)})
+	}
+	return all
 }
 
 // current returns the generation that a reference to an image means now; false if there is
@@ -153,7 +196,7 @@ func (p *page) images(r *request) (any, error) {
 			}
 			return table.Row{Key: v.Name + v.ID, Cells: []table.Cell{
 				{Text: v.Name, URL: table.To("/nodes", "image", v.Name)}, built, generation, {Text: text.Size(v.Size)},
-				{Text: printable.Line(v.KernelVersion, 64), Sub: []string{printable.Line(v.Platform, 32)}}, {Text: printable.Line(v.Source, 120)}, {Text: joined(users)},
+				{Text: printable.Line(v.KernelVersion, 64), Sub: []string{printable.Line(v.Platform, 32)}}, {Text: printable.Line(v.Source, 120)}, {Links: poolLinks(users)},
 			}}
 		},
 	}

@@ -46,18 +46,22 @@ func (p *page) power(r *request) (any, error) {
 	return l.View(t, r.query, p.api.Power.Jobs()), nil
 }
 
-// maxJobNodes bounds the machines of a job that its line names.
-const maxJobNodes = 5
+// The limits of the machines of a job: those that its line names, and those that failed and a link
+// leads to.
+const (
+	maxJobNodes = 5
+	maxJobLink  = 100
+)
 
 func jobRow(j *pools.PowerJob, r *request) table.Row {
 	done, failed := 0, []string{}
-	var names []string
+	var names, failedNames []string
 	for _, n := range j.Nodes {
 		switch n.Step {
 		case pools.PowerDone:
 			done++
 		case pools.PowerFailed:
-			failed = append(failed, n.Name+": "+printable.Line(n.Error, 160))
+			failed, failedNames = append(failed, n.Name+": "+printable.Line(n.Error, 160)), append(failedNames, n.Name)
 		}
 		names = append(names, n.Name)
 	}
@@ -65,6 +69,9 @@ func jobRow(j *pools.PowerJob, r *request) table.Row {
 	if len(failed) > 0 {
 		how.State, how.Text = snapshot.Failing, fmt.Sprintf("%d of %d failed", len(failed), len(j.Nodes))
 		how.Sub = failed[:min(len(failed), maxJobNodes)]
+		if len(failed) <= maxJobLink {
+			how.URL = table.To("/nodes", "name", strings.Join(failedNames, ","))
+		}
 	}
 	if j.Ended.IsZero() {
 		how.Text += ", running"

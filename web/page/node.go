@@ -194,11 +194,15 @@ func kubernetes(m *snapshot.Machine) (facts []fact) {
 		label string
 	}{{boots.StepToken, "Join token"}, {boots.StepCSR, "Certificate"}, {boots.StepJoined, "Joined"}, {boots.StepReady, "Ready"}} {
 		f := fact{s.label, table.Cell{Text: "not in this boot"}}
-		if at, ok := m.Boot.Reached(s.step); ok {
+		at, ok := m.Boot.Reached(s.step)
+		if ok {
 			f.Text = text.Clock(at.Time)
 			if d := printable.Line(at.Detail, maxText); d != "" {
 				f.Sub = []string{d}
 			}
+		}
+		if s.step == boots.StepReady && ok {
+			f.Sub = append(f.Sub, "for the first time in this boot; drover does not follow the Node from then on")
 		}
 		facts = append(facts, f)
 	}
@@ -278,22 +282,45 @@ func (v *nodeView) audit(p *page, m *snapshot.Machine, r *request) error {
 	return a.err
 }
 
-// image sets how the image of the last boot compares with that of a boot now.
+// image sets how the image of the last boot compares with that of a boot now, which is that of its
+// pool, unless its next boot is another.
 func (v *nodeView) image(p *page, m *snapshot.Machine, r *request) {
 	if m.Boot == nil || m.InPool == nil {
 		return
 	}
-	c := imageChange{Booted: m.Boot.Image, Next: m.InPool.Image}
-	c.Differs = c.Booted != c.Next
-	if images, built := p.current(m.InPool.Image, r); built && !c.Differs {
-		if images.Created.After(m.Boot.Started) {
-			c.Differs, c.Detail = true, "rebuilt "+text.Ago(r.Now.Sub(images.Created))+" ago, after this boot began"
-		} else {
-			c.Detail = "built " + images.Created.UTC().Format(time.DateOnly) + ", before this boot"
+	next := m.InPool.Image
+	if v.Explained != nil {
+		for _, value := range v.Explained.Values {
+			if value.Field == "image" {
+				next = value.Text
+			}
 		}
-		c.Next = images.Name + " " + images.ID[:min(12, len(images.ID))]
 	}
+	if ref, ok := m.NextBoot.Image(); ok {
+		next = ref
+	}
+	c := imageChange{Booted: m.Boot.Image, Next: next}
+	c.Differs = c.Booted != c.Next
 	v.Image = &c
+	switch m.NextBoot {
+	case pools.NextLocal:
+		c.Next, c.Differs, c.Detail = "its own disk", true, "once: its next boot is "+string(m.NextBoot)
+		return
+	case pools.NextRescue:
+		c.Next, c.Differs, c.Detail = "a rescue shell", true, "once: its next boot is "+string(m.NextBoot)
+		return
+	}
+	if image, built := p.current(next, r); built && !c.Differs {
+		if image.Created.After(m.Boot.Started) {
+			c.Differs, c.Detail = true, "rebuilt "+text.Ago(r.Now.Sub(image.Created))+" ago, after this boot began"
+		} else {
+			c.Detail = "built " + image.Created.UTC().Format(time.DateOnly) + ", before this boot"
+		}
+		c.Next = image.Name + " " + image.ID[:min(12, len(image.ID))]
+	}
+	if m.NextBoot != "" {
+		c.Detail = "once: its next boot is " + string(m.NextBoot)
+	}
 }
 
 func orNone(s string) string {

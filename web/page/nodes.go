@@ -32,9 +32,12 @@ func (p *page) nodes(r *request) (any, error) {
 		t.Add = &table.Link{Text: "Add a node", URL: changePath + "?do=add"}
 		t.Actions = []table.Pair{{Name: "next", Value: "Next boot"}, {Name: "power", Value: "Power"}, {Name: "move", Value: "Move"}, {Name: "tag", Value: "Tag"}, {Name: "remove", Value: "Remove"}}
 	}
-	l := machineList(r)
-	index := snapshot.Once(r.Shared, "nodes", func() *table.Index[snapshot.Machine] { return l.Index(r.Machines) })
-	return index.View(t, r.query, l.Row), nil
+	return machineIndex(r).View(t, r.query, machineList(r).Row), nil
+}
+
+// machineIndex is the list of machines, with what does not depend on a query.
+func machineIndex(r *request) *table.Index[snapshot.Machine] {
+	return snapshot.Once(r.Shared, "nodes", func() *table.Index[snapshot.Machine] { return machineList(r).Index(r.Machines) })
 }
 
 // machineList is the list of machines, as a client sees it.
@@ -50,7 +53,7 @@ func machineList(r *request) *table.List[snapshot.Machine] {
 			{Name: "cluster", Head: "Cluster", Pick: true, Of: table.One(clusterOf)},
 			{Name: "address", Head: "Address", Of: table.One(addressText)},
 			{Name: "mac", Head: "MAC", Of: table.Many(macTexts)},
-			{Name: "image", Head: "Image", Pick: true, Of: text(func(m *snapshot.Machine) string { return m.Status.Image })},
+			{Name: "image", Head: "Image", Pick: true, Of: imagesOf},
 			{Name: "since", Head: "Since", Of: text(func(m *snapshot.Machine) string { return timeKey(m.Status.Since) })},
 			{Name: "tag", Pick: true, Of: func(m *snapshot.Machine, fits func(string) bool) bool {
 				return slices.ContainsFunc(m.Status.PoolTags, fits) || slices.ContainsFunc(m.Tags, fits)
@@ -133,6 +136,13 @@ func clusterOf(m *snapshot.Machine) string {
 		return m.InPool.Cluster
 	}
 	return ""
+}
+
+// imagesOf calls fits with the image that a machine has booted: with its name, and with the
+// generation that its pool is pinned to.
+func imagesOf(m *snapshot.Machine, fits func(string) bool) bool {
+	name := pools.ImageName(m.Status.Image)
+	return fits(name) || name != m.Status.Image && fits(m.Status.Image)
 }
 
 // timeKey returns a text whose order is that of times.

@@ -24,7 +24,7 @@ type Snapshot struct {
 	ByName   map[string]*Machine
 	Records  []boots.Record // of all boots, the newest first
 	Counts   map[string]int // of machines, by their state
-	Causes   []Cause        // what is wrong with machines, the most frequent first
+	Causes   []Cause        // what is wrong with machines, with declared ones first, then the most frequent
 	Unknowns []pools.Unknown
 	Problems []api.Problem
 }

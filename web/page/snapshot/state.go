@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -33,14 +34,21 @@ func stateOf(m *api.Machine) string {
 // Cause is something that is wrong with one machine or more.
 type Cause struct {
 	Key   string // in the URL
+	Stray bool   // of machines that no node declares: anyone can invent them
 	State string
 	Text  string
 	N     int
 	First string // name of the first machine
 }
 
-// compareCauses puts errors first, then what concerns the most machines.
+// compareCauses puts what concerns declared machines first, then what concerns the most machines.
 func compareCauses(a, b Cause) int {
+	if a.Stray != b.Stray {
+		if a.Stray {
+			return 1
+		}
+		return -1
+	}
 	return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.State, b.State), cmp.Compare(a.Text, b.Text))
 }
 
@@ -69,11 +77,11 @@ func (m *Machine) group(groups map[string]*Cause) {
 	default:
 		return
 	}
-	sum := sha256.Sum256([]byte(string(m.State) + "\x00" + m.Status.Cluster + "\x00" + common))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%t", m.State, m.Status.Cluster, common, m.CatchAll))
 	m.Cause = hex.EncodeToString(sum[:6])
 	c := groups[m.Cause]
 	if c == nil {
-		c = &Cause{Key: m.Cause, State: m.State, Text: m.Problem, First: m.Name}
+		c = &Cause{Key: m.Cause, Stray: m.CatchAll, State: m.State, Text: m.Problem, First: m.Name}
 		groups[m.Cause] = c
 	}
 	if c.N++; c.N > 1 {

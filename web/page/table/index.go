@@ -109,6 +109,27 @@ func (x *Index[T]) choice(c *Column[T]) []string {
 	return options
 }
 
+// Count returns how many elements have each value of a column: what a filter by it shows.
+func (x *Index[T]) Count(column string) map[string]int {
+	n := map[string]int{}
+	i := slices.IndexFunc(x.list.Columns, func(c Column[T]) bool { return c.Name == column })
+	if i < 0 {
+		return n
+	}
+	var seen []string // values of an element
+	for at := range x.all {
+		seen = seen[:0]
+		x.list.Columns[i].Of(&x.all[at], func(v string) bool {
+			if !slices.Contains(seen, v) {
+				seen = append(seen, v)
+				n[v]++
+			}
+			return false
+		})
+	}
+	return n
+}
+
 // matching returns the elements of an order that the query describes.
 func (x *Index[T]) matching(query url.Values, order []int32) []int32 {
 	var tests []func(i int32) bool

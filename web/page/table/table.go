@@ -89,13 +89,14 @@ type (
 		Key, Class, Pick string
 		Cells            []Cell
 	}
-	// Cell is a cell of a table: one line, and smaller ones below it.
+	// Cell is a cell of a table: one line, and smaller ones below it. Whole and Plain are set for rows.
 	Cell struct {
 		Text, URL string
 		State     string // as a word with its colour
 		Steps     [2]int // reached, and all; a bar
 		Sub       []string
 		Code      bool
+		Links     []Link // after the text
 		Buttons   []Link
 
 		Whole bool // it stays in one line
@@ -113,7 +114,7 @@ const (
 // name with a hyphen is easily read as two.
 func (c *Cell) shape() {
 	c.Whole = c.Text != "" && (len(c.Text) <= wholeWords || len(c.Text) <= wholeName && !strings.Contains(c.Text, " "))
-	c.Plain = c.URL == "" && c.State == "" && c.Steps[1] == 0 && len(c.Sub) == 0 && !c.Code && len(c.Buttons) == 0
+	c.Plain = c.URL == "" && c.State == "" && c.Steps[1] == 0 && !c.Code && len(c.Sub)+len(c.Links)+len(c.Buttons) == 0
 }
 
 // View returns the part of a list that a query asks for.
