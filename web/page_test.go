@@ -137,7 +137,7 @@ func TestStates(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newHarness(t, func(s *harness) { s.Boots = bootList{tt.boot} })
 			list := s.browse(t, "/nodes")
-			if want := `<tr id="row-m1" class="` + tt.want + `">`; !strings.Contains(list, want) {
+			if want := `<tr id="row-m1" class="` + tt.want + `"`; !strings.Contains(list, want) {
 				_, row, _ := strings.Cut(list, `<tr id="row-m1"`)
 				t.Errorf("want %s, got %.40s", want, row)
 			}
@@ -152,7 +152,7 @@ func TestNodeKnownByItsPort(t *testing.T) {
 	if resp := s.do(request{method: "POST", path: "/api/v1/nodes", body: `{"pool": "compute", "name": "p1", "ip": "10.28.0.19", "match": {"circuitID": "eth7"}}`}); resp.Code != 201 {
 		t.Fatal(resp.Body.String())
 	}
-	if list := s.browse(t, "/nodes"); strings.Count(list, `id="row-p1"`) != 1 || !strings.Contains(list, `<tr id="row-p1" class="ready">`) {
+	if list := s.browse(t, "/nodes"); strings.Count(list, `id="row-p1"`) != 1 || !strings.Contains(list, `<tr id="row-p1" class="ready"`) {
 		t.Errorf("got\n%s", list)
 	}
 	fixture.WantText(t, "its own page", s.browse(t, "/nodes/p1"), "52:54:00:00:00:09")

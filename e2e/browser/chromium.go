@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"drover/e2e/buildcache"
 	"drover/e2e/fixture"
 )
 
@@ -27,6 +29,8 @@ type Tab struct {
 	context.Context
 	t   testing.TB
 	url string // of the server
+
+	told bool // the log names the folder of the screenshots
 
 	mu     sync.Mutex
 	errors []string // of the console
@@ -150,25 +154,42 @@ func (b *Tab) Visit(path string) {
 	b.Until(path, `document.readyState === "complete" && document.getElementById("live") !== null`)
 }
 
-// pictures is the folder of the screenshots; empty: none are kept.
-var pictures = sync.OnceValue(func() string {
-	if os.Getenv("DROVER_SCREENSHOTS") != "1" {
-		return ""
+// maxPictures bounds the screenshots of a run: some 50 MB.
+const maxPictures = 400
+
+// pictures is the folder of the screenshots of this program: those of the run before are gone. It is
+// empty if none are kept.
+var pictures = sync.OnceValues(func() (string, error) {
+	if os.Getenv("DROVER_E2E") != "1" {
+		return "", nil
 	}
-	dir, err := os.MkdirTemp("", "drover-screenshots-")
+	cache, err := buildcache.CacheDir()
 	if err != nil {
-		return ""
+		return "", err
 	}
-	fmt.Println("screenshots are in", dir)
-	return dir
+	dir := filepath.Join(cache, "screenshots", strings.TrimSuffix(filepath.Base(os.Args[0]), ".test"))
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o755)
 })
 
-// Picture keeps a screenshot if DROVER_SCREENSHOTS is 1.
+// taken is the number of screenshots of this program.
+var taken atomic.Int64
+
+// Picture keeps a screenshot if DROVER_E2E is 1. The test's log names the folder.
 func (b *Tab) Picture(name string) {
 	b.t.Helper()
-	dir := pictures()
-	if dir == "" {
+	dir, err := pictures()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if dir == "" || taken.Add(1) > maxPictures {
 		return
+	}
+	if !b.told {
+		b.told = true
+		b.t.Logf("screenshots are in %s", dir)
 	}
 	png := get(b, chromedp.FullScreenshot(100))
 	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {

@@ -3,5 +3,6 @@
 // drover serve, without its sockets for nodes: boots are put into its table. e2e has the boot of a
 // machine that is watched.
 //
-// With DROVER_SCREENSHOTS=1 the tests keep pictures, and print the folder.
+// With DROVER_E2E=1 the tests keep pictures of what they see in screenshots/browser of drover's cache,
+// which their log names. The next run replaces them.
 package browser

@@ -142,6 +142,32 @@ func TestViews(t *testing.T) {
 // failure reports whether a page answers with an error, which the console has, too.
 func failure(path string) bool { return path == "/nodes/of-nobody" || path == "/change?do=move" }
 
+// TestPhone: on a phone the heads of a list sort it, and it is a table for screen readers still.
+func TestPhone(t *testing.T) {
+	f := newFarm(t, 60)
+	f.populate(t)
+	b := open(t, f)
+	b.show(looks[1])
+	b.Visit("/nodes?pool=compute")
+	b.Run(chromedp.Click(`//th/a[text()="Node"]`))
+	b.Until("the reverse order", `document.querySelector('th[aria-sort="descending"] a')?.textContent === "Node" && document.querySelector("tbody tr").id === "row-`+name(59)+`"`)
+	if high := Value[float64](b, `document.querySelector("th a").getBoundingClientRect().height`); high < 24 {
+		t.Errorf("the heads that sort are %.0f pixels high, which no finger hits", high)
+	}
+	roles := Value[string](b, `["table", "thead", "thead tr", "thead th", "tbody", "tbody tr", "tbody td:empty"].map((s) => document.querySelector(".list" + (s === "table" ? "" : " " + s))?.role).join(" ")`)
+	if roles != "table rowgroup row columnheader rowgroup row cell" {
+		t.Errorf("a screen reader finds %s", roles)
+	}
+	hidden := Value[int](b, `[...document.querySelectorAll(".list th, .list td")].filter((e) => !e.checkVisibility()).length`)
+	heads, cells := Value[int](b, `document.querySelectorAll(".list thead th").length`), Value[int](b, `document.querySelector(".list tbody tr").cells.length`)
+	if hidden > 0 || heads != cells {
+		t.Errorf("%d cells are not there for it; %d heads, %d cells in a row", hidden, heads, cells)
+	}
+	b.sound("a list")
+	b.accessible("a list")
+	b.Quiet("a list")
+}
+
 // TestWithoutScript: a reader whose browser runs no scripts reads everything, searches, sorts and
 // pages, and nothing looks as if it would refresh.
 func TestWithoutScript(t *testing.T) {
