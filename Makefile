@@ -131,7 +131,7 @@ deb: ## dist/: the Debian package for this host (ARCHES="amd64 arm64" for both a
 .PHONY: dist
 dist: ## dist/: Debian packages and tarballs for amd64 and arm64, the server's image, the chart, SBOM, checksums (DIST for another folder)
 	DIST='$(DIST)' WITH='$(WITH)' deploy/package/build '$(LDFLAGS)' $(NFPM) all
-	cd '$(DIST)' && sha256sum *.deb *.tar.gz *.tgz *.tar *.json >SHA256SUMS && cat SHA256SUMS
+	umask 022 && cd '$(DIST)' && sha256sum *.deb *.tar.gz *.tgz *.tar *.json >SHA256SUMS && cat SHA256SUMS
 
 .PHONY: clean
 clean: ## remove the files built in this folder; the cache outside stays
