@@ -39,7 +39,7 @@ func run(w io.Writer, args []string) error {
 		write, args = writeNotices, args[1:]
 	}
 	if len(args) == 0 {
-		return errors.New("no program named; usage: sbom [-notices] PROGRAM...")
+		return errors.New("no program named; usage: sbom [-notices] PROGRAM")
 	}
 	var programs []program
 	var modules []string

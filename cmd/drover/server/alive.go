@@ -27,7 +27,7 @@ func (s *Server) tellSystemd(ctx context.Context) (end func()) {
 	told.Go(func() {
 		<-ctx.Done()
 		if _, ok := errors.AsType[*Restore](context.Cause(ctx)); !ok {
-			_ = systemd.Stopping(s.http.Limits.Grace) // it sent the signal, or sees the process end
+			_ = systemd.Stopping(s.http.Grace) // it sent the signal, or sees the process end
 		}
 	})
 	return func() {
