@@ -121,8 +121,8 @@ func minimal(t *testing.T, set ...string) (string, error) {
 	return helm(t, args...)
 }
 
-// TestTenantRights: the Role for the control planes of tenants is that of the manifest, which
-// the tests of hosted control planes have.
+// TestTenantRights: the Role for the control planes of tenants and the policy for their pods
+// are those of the manifest, which the tests of hosted control planes have.
 func TestTenantRights(t *testing.T) {
 	rules := func(text, role string) string {
 		for doc := range strings.SplitSeq(text, "\n---\n") {
@@ -137,6 +137,18 @@ func TestTenantRights(t *testing.T) {
 	manifest := rules(fixture.ReadFile(t, "../../deploy/admin-rbac.yaml"), "drover-tenants")
 	if got := rules(fixture.ReadFile(t, "testdata/rendered.yaml"), "drover-tenants"); got != manifest {
 		t.Errorf("the chart has\n%s\ndeploy/admin-rbac.yaml has\n%s", got, manifest)
+	}
+	policy := func(file string) string {
+		_, after, _ := strings.Cut(fixture.ReadFile(t, file), "\nkind: ValidatingAdmissionPolicy\n")
+		_, spec, found := strings.Cut(after, "\nspec:\n")
+		spec, _, _ = strings.Cut(spec, "\n---\n")
+		if !found {
+			t.Fatalf("no policy in %s", file)
+		}
+		return strings.TrimSpace(spec)
+	}
+	if got, want := policy("testdata/rendered.yaml"), policy("../../deploy/admin-rbac.yaml"); got != want {
+		t.Errorf("the policy of the chart is\n%s\nand of deploy/admin-rbac.yaml\n%s", got, want)
 	}
 }
 

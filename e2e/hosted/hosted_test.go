@@ -151,6 +151,7 @@ func testHosted(t *testing.T) {
 	t.Run("adoption", func(t *testing.T) { f.testAdoption(t, tenant) })
 	t.Run("second tenant", func(t *testing.T) { f.testSecond(t, tenant) })
 	t.Run("rights", func(t *testing.T) { f.testRights(t) })
+	t.Run("pods", func(t *testing.T) { f.testPods(t) })
 	t.Run("rights in a tenant", func(t *testing.T) { f.testTenantRights(t) })
 	t.Run("keys stay", func(t *testing.T) { f.testKeysStay(t) })
 	t.Run("lost key", func(t *testing.T) { f.testLostKey(t, tenant) })

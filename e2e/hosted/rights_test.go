@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +18,7 @@ import (
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
 	"drover/pools/kube/apply"
+	"drover/pools/kube/hosted/manifests"
 )
 
 // testRights tries what drover may not do in the admin cluster, and asks the API server for
@@ -43,6 +46,81 @@ func (f *farm) testRights(t *testing.T) {
 		if got := may(t, drover, other, elsewhere); len(got) > 0 {
 			t.Errorf("in the namespace %s drover may %q", elsewhere, got)
 		}
+	}
+}
+
+// testPods: the StatefulSet of a tenant is accepted from drover, for another tenant too, and
+// none whose pods would be more than a control plane.
+func (f *farm) testPods(t *testing.T) {
+	found, err := f.people.AppsV1().StatefulSets(namespace).Get(t.Context(), "tenant-a-control-plane", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drover := kubernetes.NewForConfigOrDie(f.restricted).AppsV1().StatefulSets(namespace)
+	yes, root := true, int64(0)
+	for name, tt := range map[string]struct {
+		change func(*appsv1.StatefulSet, *corev1.PodSpec)
+		want   string // "": it is accepted
+	}{
+		"the real one": {func(*appsv1.StatefulSet, *corev1.PodSpec) {}, ""},
+		"of a port below 1024": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			p.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
+		}, ""},
+		"privileged": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			p.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+		}, "no privileges"},
+		"a privileged init container": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			p.InitContainers[0].SecurityContext.Privileged, p.InitContainers[0].SecurityContext.AllowPrivilegeEscalation = &yes, nil
+		}, "no privileges"},
+		"a capability": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			p.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_ADMIN"}
+		}, "no privileges"},
+		"root":                {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) { p.SecurityContext.RunAsUser = &root }, "not root"},
+		"a root container":    {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) { p.Containers[0].SecurityContext.RunAsUser = &root }, "not root"},
+		"no security context": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) { p.Containers[0].SecurityContext = nil }, "no privileges"},
+		"another sysctl": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			p.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "kernel.shm_rmid_forced", Value: "0"}}
+		}, "no privileges"},
+		"the host's network":   {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) { p.HostNetwork = true }, "of the host"},
+		"the host's processes": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) { p.HostPID = true }, "of the host"},
+		"a port of the host": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			p.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: "TCP"}}
+		}, "of the host"},
+		"a folder of the host": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			p.Volumes = append(p.Volumes, corev1.Volume{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+		}, "volumes of control planes"},
+		"a token in a volume": {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) {
+			sources := []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}
+			p.Volumes = append(p.Volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}})
+		}, "volumes of control planes"},
+		"another's volume": {func(s *appsv1.StatefulSet, _ *corev1.PodSpec) {
+			s.Spec.VolumeClaimTemplates[0].Spec.VolumeName = "root"
+		}, "volumes of control planes"},
+		"a token":           {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) { p.AutomountServiceAccountToken = &yes }, "ServiceAccount's token"},
+		"drover's account":  {func(_ *appsv1.StatefulSet, p *corev1.PodSpec) { p.ServiceAccountName = "drover" }, "ServiceAccount's token"},
+		"another name":      {func(s *appsv1.StatefulSet, _ *corev1.PodSpec) { s.Name = "database" }, "labels of its own"},
+		"labels of another": {func(s *appsv1.StatefulSet, _ *corev1.PodSpec) { s.Spec.Template.Labels["app"] = "database" }, "labels of its own"},
+	} {
+		s := found.DeepCopy()
+		s.ObjectMeta = metav1.ObjectMeta{Name: "other-control-plane", Labels: map[string]string{manifests.ManagedBy: manifests.Drover, manifests.TenantLabel: "other"}}
+		s.Spec.Template.Labels[manifests.TenantLabel], s.Spec.Selector.MatchLabels[manifests.TenantLabel] = "other", "other"
+		tt.change(s, &s.Spec.Template.Spec)
+		_, err := drover.Create(t.Context(), s, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+	// What another party made is not drover's to delete.
+	found.ObjectMeta = metav1.ObjectMeta{Name: "database", Namespace: namespace}
+	found.Spec.Replicas = new(int32(0))
+	if _, err := f.people.AppsV1().StatefulSets(namespace).Create(t.Context(), found, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := drover.Delete(t.Context(), "database", metav1.DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "StatefulSets of its own") {
+		t.Errorf("drover deletes another's StatefulSet: %v", err)
+	}
+	if err := f.people.AppsV1().StatefulSets(namespace).Delete(t.Context(), "database", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 
