@@ -161,6 +161,12 @@ func testSchema(t *testing.T, p *controlplane.Cluster) {
 		{"Tenant rotate", "{kubeconfig: a, token: {rotate: 6h}}", "rotate is for shared tokens"},
 		{"Tenant version", "{controlPlane: {version: '1.37'}}", "spec.controlPlane.version"},
 		{"Tenant port", "{controlPlane: {version: v1.37.1, endpoint: {port: 99999}}}", "spec.controlPlane.endpoint.port"},
+		{"Tenant port", "{controlPlane: {version: v1.37.1, endpoint: {port: 10257}}}", "the port is that of another program"},
+		{"Tenant flags", "{controlPlane: {version: v1.37.1, extraArgs: {apiServer: {v: '2', client-ca-file: /x}}}}", "extraArgs.apiServer has a flag of drover's own"},
+		{"Tenant flags", "{controlPlane: {version: v1.37.1, extraArgs: {apiServer: {v: '2'}, etcd: {quota-backend-bytes: '8589934592'}}}}", ""},
+		{"Tenant 2nd", "{controlPlane: {version: v1.37.1}}", "begins with a letter"},
+		{"Tenant 2nd", "{kubeconfig: a}", ""},
+		{"Tenant a-name-of-more-than-thirty-eight-letters", "{controlPlane: {version: v1.37.1}}", "38 characters at most"},
 		{"Tenant nodeport", "{controlPlane: {version: v1.37.1, endpoint: {serviceType: NodePort}}}", "give the address"},
 		{"Tenant key", "{kubeconfig: a, tokens: {}}", "unknown field"},
 		{"Tenant a.b", "{kubeconfig: a}", "DNS label"},
@@ -418,6 +424,19 @@ func testBootStatus(t *testing.T, p *controlplane.Cluster, s *site) {
 	fixture.Retry(t, "the Event", func() error {
 		out, err := p.Kubectl(t.Context(), nil, "get", "events", "-n", "drover", "-o", `jsonpath={range .items[*]}{.involvedObject.kind} {.involvedObject.name} {.reason} {.message}{"\n"}{end}`)
 		if err == nil && strings.TrimSpace(out) != `Machine m1 BootFailed step image: no space left` {
+			err = fmt.Errorf("got %q", out)
+		}
+		return err
+	})
+	// What was said is not said again, even if the Event has gone.
+	if _, err := p.Kubectl(t.Context(), nil, "delete", "events", "--all", "-n", "drover"); err != nil {
+		t.Fatal(err)
+	}
+	s.watcher.Warn("m1", "boot-1", objects.BootFailed, "step image: no space\nleft")
+	s.watcher.Warn("m1", "boot-1", objects.BootStuck, "no progress")
+	fixture.Retry(t, "the Event of another text alone", func() error {
+		out, err := p.Kubectl(t.Context(), nil, "get", "events", "-n", "drover", "-o", `jsonpath={range .items[*]}{.reason}{"\n"}{end}`)
+		if err == nil && strings.TrimSpace(out) != objects.BootStuck {
 			err = fmt.Errorf("got %q", out)
 		}
 		return err

@@ -34,8 +34,8 @@ type notice struct{ node, boot, reason, message string }
 // never waits.
 func (w *Watcher) Booted(node string) { w.notice(notice{node: node}) }
 
-// Warn makes an Event on the Machine of a node because of its boot, one for a boot, reason
-// and message. It never waits.
+// Warn makes an Event on the Machine of a node because of its boot, unless that was the last
+// one of this Machine: one for a boot, reason and message. It never waits.
 func (w *Watcher) Warn(node, boot, reason, message string) {
 	w.notice(notice{node, boot, reason, message})
 }
@@ -50,6 +50,11 @@ func (w *Watcher) notice(n notice) {
 
 // listen handles notices. Nodes that are no Machine have neither status nor Events.
 func (w *Watcher) listen(ctx context.Context) {
+	type event struct {
+		notice
+		uid string // of the object
+	}
+	last := map[objects.Key]event{} // that was made of each Machine
 	for {
 		select {
 		case <-ctx.Done():
@@ -60,26 +65,29 @@ func (w *Watcher) listen(ctx context.Context) {
 			s := w.seen[k]
 			w.mu.Unlock()
 			if s == nil {
+				delete(last, k)
 				continue
 			}
 			w.queue.add(k, stepDelay)
-			if n.reason != "" {
-				w.send(ctx, w.event(s, n))
+			if e := (event{n, s.uid}); n.reason != "" && last[k] != e && w.send(ctx, w.event(s, n)) {
+				last[k] = e
 			}
 		}
 	}
 }
 
-// send makes an Event. The ones that follow wait: when a whole room fails to boot, a few
-// Events tell so, and the statuses have the rest.
-func (w *Watcher) send(ctx context.Context, e *corev1.Event) {
+// send makes an Event, and reports whether it is there. The ones that follow wait: when a
+// whole room fails to boot, a few Events tell so, and the statuses have the rest.
+func (w *Watcher) send(ctx context.Context, e *corev1.Event) bool {
 	if w.queue.rate.Wait(ctx) != nil {
-		return
+		return false
 	}
 	_, err := w.Cluster.Client().CoreV1().Events(w.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		w.Log.Debug("event not written", "machine", e.InvolvedObject.Name, "err", err)
+		return false
 	}
+	return true
 }
 
 func (w *Watcher) event(s *seen, n notice) *corev1.Event {
