@@ -22,7 +22,7 @@ type Diff struct {
 	Added   []string            `json:"added,omitempty"`   // nodes that come
 	Removed []string            `json:"removed,omitempty"` // nodes that go
 	Changed map[string][]Change `json:"changed,omitempty"` // by node
-	Other   []string            `json:"other,omitempty"`   // sections without nodes that change: "pool web", "cluster a"
+	Other   []string            `json:"other,omitempty"`   // sections without nodes that change: "~ pool web", "+ cluster a"
 	Restart bool                `json:"restart,omitempty"` // it would take a restart
 }
 
@@ -61,10 +61,42 @@ func compare(before, after *resolve.Farm) (d Diff, err error) {
 		sections("subnet ", x.Subnets, y.Subnets, func(s pools.Subnet) string { return s.CIDR.String() }),
 		sections("cluster ", x.Clusters, y.Clusters, func(c pools.Cluster) string { return c.Name }),
 		sections("chassis ", x.Chassis, y.Chassis, func(c pools.Chassis) string { return c.Name }),
+		sections("tag ", tagsOf(x), tagsOf(y), func(t tag) string { return t.name }),
 		sections("pool ", x.Pools, y.Pools, func(p pools.Pool) string { return p.Name }),
+		order(x.Pools, y.Pools),
 	)
 	d.Restart = access.Restarts(x.Server, y.Server) || !x.HasIPv4() && y.HasIPv4() || !x.HasIPv6() && y.HasIPv6()
 	return d, nil
+}
+
+// tag is a tag with its name.
+type tag struct {
+	name string
+	pools.Tag
+}
+
+func tagsOf(c pools.Config) (all []tag) {
+	for name, t := range c.Tags {
+		all = append(all, tag{name, t})
+	}
+	return all
+}
+
+// order returns the new order of the catch-all pools that stay, if it is another: the first
+// one that takes a machine has it.
+func order(before, after []pools.Pool) []string {
+	names := func(of, in []pools.Pool) (all []string) {
+		for _, p := range of {
+			if p.CatchAll && slices.ContainsFunc(in, func(q pools.Pool) bool { return q.CatchAll && q.Name == p.Name }) {
+				all = append(all, p.Name)
+			}
+		}
+		return all
+	}
+	if now := names(after, before); !slices.Equal(names(before, after), now) {
+		return []string{"~ order of catch-all pools: " + strings.Join(now, ", ")}
+	}
+	return nil
 }
 
 func byName(f *resolve.Farm) map[string]pools.NodeInfo {
@@ -111,16 +143,24 @@ func same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// changesOf compares what a node gets, field by field: the plan of its first MAC, or
-// without one the node itself.
+// changesOf compares what a node gets, field by field.
 func changesOf(before *resolve.Farm, old pools.NodeInfo, after *resolve.Farm, next pools.NodeInfo) ([]Change, error) {
-	x, err := fields(before, old)
+	x, password, err := fields(before, old)
 	if err != nil {
 		return nil, err
 	}
-	y, err := fields(after, next)
+	y, newPassword, err := fields(after, next)
 	if err != nil {
 		return nil, err
+	}
+	if password != newPassword { // nobody is to read either
+		const field = "rootPasswordHash"
+		if x[field] = "(hidden)"; password.IsZero() {
+			x[field] = ""
+		}
+		if y[field] = "(changed)"; newPassword.IsZero() {
+			y[field] = ""
+		}
 	}
 	var out []Change
 	keys := maps.Clone(x)
@@ -133,26 +173,35 @@ func changesOf(before *resolve.Farm, old pools.NodeInfo, after *resolve.Farm, ne
 	return out, nil
 }
 
-// fields returns what a node gets, as JSON by field. A plan holds no secrets.
-func fields(f *resolve.Farm, n pools.NodeInfo) (map[string]string, error) {
-	all := map[string]string{}
+// anyMAC stands for the MAC of a machine that is known by other things.
+var anyMAC = pools.MAC{0x02, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// fields returns what a node gets, as JSON by field: its own, and the plan of its first MAC.
+// A plan holds no secret but the hash of a password, which is apart.
+func fields(f *resolve.Farm, n pools.NodeInfo) (all map[string]string, password pools.Secret, err error) {
+	all = map[string]string{}
 	if err := flatten(all, n.PoolNode); err != nil {
-		return nil, err
+		return nil, password, err
 	}
-	if len(n.MACs) == 0 {
-		return all, nil
+	var p *resolve.Plan
+	if len(n.MACs) > 0 {
+		p = f.Resolve(resolve.Query{MAC: n.MACs[0], Link: n.IP})
+	} else {
+		p = f.ResolveLeased(resolve.Query{MAC: anyMAC}, pools.Lease{Node: n.Name})
 	}
-	p := f.Resolve(resolve.Query{MAC: n.MACs[0], Link: n.IP})
 	if p == nil {
-		return all, nil
+		return all, password, nil
 	}
 	if err := flatten(all, p); err != nil {
-		return nil, err
+		return nil, password, err
 	}
-	err := flatten(all, p.Settings)
+	err = flatten(all, p.Settings)
 	delete(all, "settings") // its fields are there
 	delete(all, "node")     // it is the name
-	return all, err
+	if len(n.MACs) == 0 && !n.IP6.IsValid() {
+		delete(all, "address6") // made from the MAC
+	}
+	return all, p.Settings.RootPasswordHash, err
 }
 
 // flatten adds the fields of v, a struct, to all.
