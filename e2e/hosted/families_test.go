@@ -26,6 +26,10 @@ func (f *farm) testIPv6(t *testing.T) {
 		t.Errorf("endpoint %s", s.Endpoint)
 	}
 	administrator := f.file(t, "tenant-a-admin")
+	service, err := f.people.CoreV1().Services(namespace).Get(t.Context(), "tenant-a-api", metav1.GetOptions{})
+	if err != nil || service.Spec.IPFamilyPolicy == nil || *service.Spec.IPFamilyPolicy != corev1.IPFamilyPolicyPreferDualStack {
+		t.Errorf("the Service is %+v, %v; want an address of IPv6 where the admin cluster has some", service.Spec, err)
+	}
 	f.wantFields(t, administrator, map[string]string{
 		"service kubernetes -n default .spec.clusterIP":   "fd00:96::1",
 		"service kube-dns -n kube-system .spec.clusterIP": "fd00:96::a",

@@ -83,7 +83,7 @@ func inNamespace(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := ns.Command(self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=15m")
+	cmd := ns.Command(self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=30m")
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
@@ -120,6 +120,10 @@ type farm struct {
 	kubelet    *kubelet
 	declared   string       // the tenant that has an object
 	live       *config.Live // the farm with objects; nil: tests set the tenants
+
+	onStatus  func(tenant string, s hosted.Status) // of the next controller
+	adminFile string                               // its kubeconfig; "": restricted
+	now       func() time.Time                     // its clock; nil: as usual
 }
 
 func testHosted(t *testing.T) {
@@ -146,15 +150,24 @@ func testHosted(t *testing.T) {
 	t.Run("age of konnectivity", func(t *testing.T) { f.testKonnectivityAge(t, tenant) })
 	t.Run("endpoint", func(t *testing.T) { f.testEndpoint(t, tenant) })
 	t.Run("versions", func(t *testing.T) { f.testVersions(t, tenant) })
+	t.Run("old notes", func(t *testing.T) { f.testOldNotes(t, tenant) })
+	t.Run("fixed", func(t *testing.T) { f.testFixed(t, tenant) })
+	t.Run("Ready stays", func(t *testing.T) { f.testReadyStays(t, tenant) })
+	t.Run("broken early", func(t *testing.T) { f.testBrokenEarly(t, tenant) })
+	t.Run("rotation", func(t *testing.T) { f.testRotation(t, tenant) })
 	t.Run("addons", func(t *testing.T) { f.testAddons(t, tenant) })
 	t.Run("restart of the pod", func(t *testing.T) { f.testPodDeleted(t) })
 	t.Run("adoption", func(t *testing.T) { f.testAdoption(t, tenant) })
 	t.Run("second tenant", func(t *testing.T) { f.testSecond(t, tenant) })
+	t.Run("removal", func(t *testing.T) { f.testRemoval(t, tenant) })
+	t.Run("others' objects", func(t *testing.T) { f.testForeign(t, tenant) })
+	t.Run("address", func(t *testing.T) { f.testAddressStays(t, tenant) })
 	t.Run("rights", func(t *testing.T) { f.testRights(t) })
 	t.Run("pods", func(t *testing.T) { f.testPods(t) })
 	t.Run("rights in a tenant", func(t *testing.T) { f.testTenantRights(t) })
 	t.Run("keys stay", func(t *testing.T) { f.testKeysStay(t) })
 	t.Run("lost key", func(t *testing.T) { f.testLostKey(t, tenant) })
+	t.Run("missing", func(t *testing.T) { f.testMissing(t) })
 	t.Run("delete", func(t *testing.T) { f.testDelete(t, tenant) })
 	t.Run("IPv6", func(t *testing.T) { f.testIPv6(t) })
 	t.Run("dual-stack", func(t *testing.T) { f.testDualStack(t) })
@@ -240,12 +253,15 @@ func (f *farm) startKubelet() {
 // start starts a controller.
 func (f *farm) start() {
 	f.controller = &hosted.Controller{
-		Admin: func() (*rest.Config, error) { return f.restricted, nil }, Namespace: namespace, Identity: rand.Text(),
+		Admin: func() (*rest.Config, error) { return f.restricted, nil }, Namespace: namespace, Identity: rand.Text(), OnStatus: f.onStatus, Now: f.now,
 		RBAC: func(pools.Cluster) []byte { return deploy.Manifest(deploy.Rights{Approve: true}) },
 		Log:  slog.New(slog.NewTextHandler(f.t.Output(), nil)),
 	}
 	if f.live != nil {
 		f.followObjects()
+	}
+	if f.adminFile != "" {
+		f.controller.Admin = hosted.AdminFile(f.adminFile)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -49,6 +49,7 @@ type kubelet struct {
 	mu      sync.Mutex
 	running map[types.UID]*runningPod
 	missing []string
+	wipe    bool // the next pod finds an empty volume
 }
 
 type runningPod struct {
@@ -125,7 +126,14 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) {
 		r = &runningPod{dir: filepath.Join(k.dir, pod.Name), stop: stop, done: make(chan struct{}), started: map[string]*exec.Cmd{}}
 		k.mu.Lock()
 		k.running[pod.UID] = r
+		wipe := k.wipe
+		k.wipe = false
 		k.mu.Unlock()
+		if wipe {
+			if err := os.RemoveAll(filepath.Join(r.dir, "data")); err != nil {
+				k.t.Error(err)
+			}
+		}
 		go func() {
 			runtime.LockOSThread() // never unlocked: the programs end with this thread
 			defer close(r.done)

@@ -142,6 +142,9 @@ func (f *farm) testAdoption(t *testing.T, tenant pools.Cluster) {
 			t.Errorf("Secret %s: %v, want none", gone, err)
 		}
 	}
+	// With other networks than the data have it is the one of before, too.
+	f.controller.Set([]pools.Cluster{with(tenant, func(cp *pools.ControlPlane) { cp.PodSubnet = prefixes(t, "10.99.0.0/16") })})
+	f.notReady("tenant-a", "NetworksFixed", "10.99.0.0/16 is not carried out")
 	f.controller.Set([]pools.Cluster{tenant})
 	f.ready("tenant-a", version)
 	for _, name := range secrets {

@@ -14,11 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drover/pools/kube/apply"
-	"drover/pools/kube/hosted/manifests"
 )
 
-// readSet reads the StatefulSet and its pods, and brings the deletionPolicy to it: whatever
-// goes wrong later in the round, a tenant that is deleted then is deleted as it was declared.
+// readSet reads the StatefulSet.
 func (w *worker) readSet(ctx context.Context) error {
 	c := w.controller
 	set, err := c.typed().AppsV1().StatefulSets(c.Namespace).Get(ctx, w.plane.StatefulSet(), metav1.GetOptions{})
@@ -32,7 +30,7 @@ func (w *worker) readSet(ctx context.Context) error {
 		return err
 	}
 	w.set = set
-	return w.noteSet(ctx, map[string]string{manifests.DeletionNote: string(w.plane.Policy)})
+	return nil
 }
 
 // noteSet writes annotations of the StatefulSet, if there is one. Empty ones stay as they are.
@@ -40,11 +38,11 @@ func (w *worker) noteSet(ctx context.Context, notes map[string]string) error {
 	if w.set == nil {
 		return nil
 	}
-	all, changed := annotated(w.set.Annotations, notes)
-	if !changed {
+	if _, changed := annotated(w.set.Annotations, notes); !changed {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": w.set.UID, "annotations": all}})
+	given, _ := annotated(nil, notes)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": w.set.UID, "annotations": given}})
 	if err != nil {
 		return err
 	}

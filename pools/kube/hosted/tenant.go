@@ -101,8 +101,8 @@ func (w *worker) inTenant(ctx context.Context, k *keys) error {
 		return err
 	}
 	err = w.serve(ctx, k)
-	if missing, ok := errors.AsType[*missing](err); ok {
-		w.log.Warn("an object of the tenant is gone, and made again", "err", missing)
+	if _, ok := errors.AsType[*missing](err); ok {
+		w.log.Warn("an object in the tenant is gone, and is made again", "err", err)
 		w.tenant.applied = ""
 		err = w.serve(ctx, k)
 	}

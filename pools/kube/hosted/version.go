@@ -39,13 +39,13 @@ func older(a, b string) bool {
 
 // newer returns the newer of two versions. What is no version is older than all.
 func newer(a, b string) string {
-	if _, _, ok := parse(a); !ok || older(a, b) {
-		a, b = b, a
+	if _, _, ok := parse(a); ok && !older(a, b) {
+		return a
 	}
-	if _, _, ok := parse(a); !ok {
-		return ""
+	if _, _, ok := parse(b); ok {
+		return b
 	}
-	return a
+	return ""
 }
 
 // parse reads a version such as v1.37.1.

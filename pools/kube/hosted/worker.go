@@ -160,11 +160,7 @@ func (w *worker) prepare(ctx context.Context) (*keys, error) {
 		return nil, err
 	}
 	k, err := w.readKeys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// A tenant that is removed before the next step is removed as it was declared last.
-	if err := w.note(ctx, k, map[string]string{manifests.DeletionNote: string(p.Policy)}); err != nil {
+	if err := errors.Join(err, w.notePolicy(ctx, k)); err != nil {
 		return k, err
 	}
 	if err := w.findRan(ctx, k); err != nil {
@@ -189,6 +185,19 @@ func (w *worker) prepare(ctx context.Context) (*keys, error) {
 	p.CA, p.KeysID = k.ca.Trust, k.id(leaves)
 	w.status.Endpoint, w.status.VNI = p.Endpoint(), p.VNI
 	return k, nil
+}
+
+// notePolicy brings the deletionPolicy to the cluster: whatever goes wrong later in the round,
+// a tenant that is removed then is removed as it was declared. The StatefulSet comes last, so
+// that the policy on it is the one of the keys too. k may be nil.
+func (w *worker) notePolicy(ctx context.Context, k *keys) error {
+	policy := map[string]string{manifests.DeletionNote: string(w.plane.Policy)}
+	if k != nil {
+		if err := w.note(ctx, k, policy); err != nil {
+			return err
+		}
+	}
+	return w.noteSet(ctx, policy)
 }
 
 // look finds out how a control plane is that cannot be kept. k may be nil.
