@@ -118,6 +118,9 @@ func (k *checked) check(added []pools.PoolNode) error {
 	for _, n := range farm.Shadowed() {
 		k.warn("node %q of %s is left out: the config declares its name, a MAC, its address or its place", n.Name, n.ChassisSlot)
 	}
+	for _, n := range farm.Waiting() {
+		k.warn("node %q of the API is left out: its pool %q, its subnet or a tag is not in the config, and is looked for in the objects of the admin cluster", n.Name, n.Pool)
+	}
 	k.OK, k.Pools, k.Nodes, k.Clusters, k.Tags = true, len(farm.Config.Pools), len(farm.Nodes()), len(farm.Config.Clusters), len(farm.Config.Tags)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/atomicfile"
+	"drover/pools/config/added"
 	"drover/pools/config/include"
 	"drover/pools/resolve"
 )
@@ -22,11 +23,11 @@ type Source struct {
 
 // Load returns the farm of the file. If the file is refused, it returns the farm of the
 // copy, and refused says why.
-func (s Source) Load(added ...pools.PoolNode) (farm *resolve.Farm, refused, err error) {
+func (s Source) Load(nodes ...pools.PoolNode) (farm *resolve.Farm, refused, err error) {
 	var c resolve.Checked
 	read, err := include.Read(s.File)
 	_, refused, err = s.choose(read, err, true, func(text *include.Text) (err error) {
-		c, err = decodeText(text).with(nil, added)
+		c, err = decodeText(text).with(nil, nodes, added.All)
 		return err
 	})
 	farm, err = newFarm(c, err)

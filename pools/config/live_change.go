@@ -59,7 +59,11 @@ func (l *Live) ChangeNodes(changes []pools.NodeChange) error {
 // addedNode returns a node that was added over the API.
 func (l *Live) addedNode(name string) (pools.PoolNode, error) {
 	n, ok := l.Farm().Node(name)
+	waiting := l.Farm().Waiting()
+	i := slices.IndexFunc(waiting, func(n pools.PoolNode) bool { return n.Name == name })
 	switch {
+	case !ok && i >= 0:
+		return waiting[i], nil
 	case !ok:
 		return n.PoolNode, fmt.Errorf("%w: %q", pools.ErrNotFound, name)
 	case n.Declared():
@@ -78,10 +82,13 @@ func (l *Live) CheckNodes(changes []pools.NodeChange) error {
 
 // plan checks the whole farm with the changes.
 func (l *Live) plan(changes []pools.NodeChange) (b batch, checked resolve.Checked, err error) {
-	if b, err = newBatch(l.Farm(), l.checked.Added, changes); err != nil || len(changes) == 0 {
+	if b, err = newBatch(l.Farm(), slices.Concat(l.checked.Added, l.checked.Waiting), changes); err != nil || len(changes) == 0 {
 		return b, l.checked, err
 	}
-	if checked, err = withNodes(l.checked, b.nodes); err == nil {
+	unchanged := func(name string) bool {
+		return l.Farm().Waits(name) && !slices.ContainsFunc(b.put, func(n pools.PoolNode) bool { return n.Name == name })
+	}
+	if checked, err = withNodes(l.checked, b.nodes, unchanged); err == nil {
 		err = l.refuseLeased(b.put)
 	}
 	return b, checked, err

@@ -2,6 +2,7 @@ package config
 
 import (
 	"drover/pools"
+	"drover/pools/config/added"
 	"drover/pools/config/include"
 	"drover/pools/config/mistake"
 	"drover/pools/config/objects"
@@ -39,6 +40,18 @@ func (l *Live) refit() error {
 // Objects returns the objects in force, and what is wrong with others. It never blocks.
 func (l *Live) Objects() objects.Choice { return *l.choice.Load() }
 
+// Check returns the error that [Live.Reload] would return for the text of a config, and changes
+// nothing.
+func (l *Live) Check(text *include.Text) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	nodes, err := l.store.Nodes()
+	if err == nil {
+		_, err = l.buildFrom(text, nodes)
+	}
+	return err
+}
+
 // built is a farm that can be put in force.
 type built struct {
 	file    decoded
@@ -51,7 +64,7 @@ type built struct {
 func (l *Live) buildFrom(text *include.Text, nodes []pools.PoolNode) (built, error) {
 	file := decodeText(text)
 	if len(l.desired) > 0 {
-		if _, err := file.with(nil, nil); err != nil {
+		if _, err := file.with(nil, nil, nil); err != nil {
 			return built{}, err
 		}
 	}
@@ -66,8 +79,12 @@ func (l *Live) build(file decoded, nodes []pools.PoolNode) (b built, err error) 
 		desired = nil
 	}
 	b.file = file
+	mayWait := added.All // at the start: the admin cluster may not answer
+	if l.Farm() != nil {
+		mayWait = l.Farm().Waits
+	}
 	b.choice, err = objects.Choose(desired, l.Objects().InForce, func(all []*objects.Object) (err error) {
-		b.checked, err = file.with(all, nodes)
+		b.checked, err = file.with(all, nodes, mayWait)
 		return err
 	})
 	if err == nil && l.Farm() != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/config/added"
 	"drover/pools/config/include"
 	"drover/pools/config/mistake"
 	"drover/pools/config/objects"
@@ -13,22 +14,23 @@ import (
 )
 
 // Load reads and checks the config file at path, together with nodes added over
-// the API. All mistakes are returned at once, as [mistake.Errors].
-func Load(path string, added ...pools.PoolNode) (*resolve.Farm, error) {
-	farm, _, err := Source{File: path}.Load(added...)
+// the API. All mistakes are returned at once, as [mistake.Errors]. With server.objects nodes
+// whose pool, subnet or tags are not in the file are left out: these may be objects.
+func Load(path string, nodes ...pools.PoolNode) (*resolve.Farm, error) {
+	farm, _, err := Source{File: path}.Load(nodes...)
 	return farm, err
 }
 
 // Parse is [Load] for a config that is already in memory. Errors call it file, and
 // relative paths start at the directory of file. It reads no files: a config that includes
 // some is refused.
-func Parse(file string, data []byte, added ...pools.PoolNode) (*resolve.Farm, error) {
-	return ParseText(&include.Text{File: file, Main: data, From: include.Nowhere}, added...)
+func Parse(file string, data []byte, nodes ...pools.PoolNode) (*resolve.Farm, error) {
+	return ParseText(&include.Text{File: file, Main: data, From: include.Nowhere}, nodes...)
 }
 
 // ParseText is [Load] for the text of a config.
-func ParseText(t *include.Text, added ...pools.PoolNode) (*resolve.Farm, error) {
-	return newFarm(decodeText(t).with(nil, added))
+func ParseText(t *include.Text, nodes ...pools.PoolNode) (*resolve.Farm, error) {
+	return newFarm(decodeText(t).with(nil, nodes, added.All))
 }
 
 func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
@@ -49,15 +51,16 @@ func decodeText(t *include.Text) (d decoded) {
 	return d
 }
 
-// with returns the file's config with objects and the nodes of the API, checked. It leaves
-// d as it is.
-func (d decoded) with(all []*objects.Object, added []pools.PoolNode) (resolve.Checked, error) {
+// with returns the file's config with objects and the nodes of the API, checked. Nodes may wait
+// for what may be an object, as mayWait says; nil: none. It leaves d as it is.
+func (d decoded) with(all []*objects.Object, nodes []pools.PoolNode, mayWait func(name string) bool) (resolve.Checked, error) {
 	c := d.Checked
 	if len(c.Lines) == 0 { // not YAML at all: there is nothing to check
 		return c, d.errs
 	}
 	errs := append(slices.Clip(d.errs), objects.Add(&c, all)...)
-	c.Added, c.Shadowed = dropShadowed(&c.Config, added)
+	nodes, c.Waiting = added.Waiting(&c.Config, nodes, mayWait)
+	c.Added, c.Shadowed = added.Shadowed(&c.Config, nodes)
 	k := newChecker(&c, errs)
 	k.all(c.Added)
 	k.chassisList()
@@ -68,10 +71,10 @@ func (d decoded) with(all []*objects.Object, added []pools.PoolNode) (resolve.Ch
 
 // withNodes returns a checked config with other nodes of the API. It does not check
 // chassis again, because their 360 node names each do not depend on the nodes.
-func withNodes(c resolve.Checked, added []pools.PoolNode) (resolve.Checked, error) {
-	c.Added = added
+func withNodes(c resolve.Checked, nodes []pools.PoolNode, mayWait func(name string) bool) (resolve.Checked, error) {
+	c.Added, c.Waiting = added.Waiting(&c.Config, nodes, mayWait)
 	k := newChecker(&c, nil)
-	k.all(added)
+	k.all(c.Added)
 	return c, k.errs.Err()
 }
 

@@ -21,6 +21,7 @@ type Farm struct {
 	objects   []string
 	addresses addresses
 	shadowed  []pools.PoolNode
+	waiting   []pools.PoolNode
 	added     []pools.PoolNode // of the API and of chassis
 	contested []netip.Addr
 	services  map[netip.Addr]bool // see [Plan.Serves]
@@ -48,6 +49,7 @@ type Checked struct {
 
 	Added    []pools.PoolNode // the nodes of the API and of chassis
 	Shadowed []pools.PoolNode // the nodes that are left out, see [Farm.Shadowed]
+	Waiting  []pools.PoolNode // likewise, see [Farm.Waiting]
 
 	// Contested are the addresses of nodes that other machines leased when the farm was
 	// put in force.
@@ -57,7 +59,7 @@ type Checked struct {
 // NewFarm indexes a checked config.
 func NewFarm(c Checked) *Farm {
 	f := &Farm{
-		Config: c.Config, Source: c.Source, lines: c.Lines, included: c.Included, objects: c.Objects, shadowed: c.Shadowed, added: c.Added, contested: c.Contested,
+		Config: c.Config, Source: c.Source, lines: c.Lines, included: c.Included, objects: c.Objects, shadowed: c.Shadowed, waiting: c.Waiting, added: c.Added, contested: c.Contested,
 		byMAC: map[pools.MAC]*entry{}, byName: map[string]*entry{}, byIP: map[netip.Addr]*entry{}, byIdentity: newIdentities(),
 	}
 	f.indexRelays()
@@ -255,6 +257,18 @@ func (f *Farm) Contested(a netip.Addr) bool { return slices.Contains(f.contested
 // Shadowed returns the stored nodes of chassis that are not in the farm. A node of the
 // config file has their name, one of their MACs, their address or their slot.
 func (f *Farm) Shadowed() []pools.PoolNode { return f.shadowed }
+
+// Waiting returns the nodes of the API that are not in the farm because their pool, their subnet
+// or a tag is not: it is an object that was not read yet.
+func (f *Farm) Waiting() []pools.PoolNode { return f.waiting }
+
+// Has reports whether there is a node of a name, in the farm or waiting.
+func (f *Farm) Has(name string) bool { return f.byName[name] != nil || f.Waits(name) }
+
+// Waits reports whether the node of a name is one of [Farm.Waiting].
+func (f *Farm) Waits(name string) bool {
+	return slices.ContainsFunc(f.waiting, func(n pools.PoolNode) bool { return n.Name == name })
+}
 
 // Path returns a path of the config as seen from the working directory. A relative
 // path starts at the directory of the config file.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -59,5 +60,58 @@ subnets: [{cidr: 10.28.0.0/16}]
 	m := s.machineStatus("m1")
 	if m.Step != "offer" || m.Address != "10.28.0.11" || m.Image != "debian-12" || m.Error != "no space left" || m.Node != "" || m.Since.IsZero() {
 		t.Errorf("got %+v", m)
+	}
+}
+
+// TestLostObjects: a server starts when the objects of before are lost, and has the nodes of the
+// API, and their next boots, when the objects are there again. A config is checked beside them.
+func TestLostObjects(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const text = `server: {interfaces: [lo], address: 10.28.0.2, adminKubeconfig: none.kubeconfig, objects: {namespace: farm}}
+subnets: [{cidr: 10.28.0.0/16}]
+`
+	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	web := configobjects.New(configobjects.Key{Kind: pools.KindPool, Name: "web"}, 1, []byte(`{"image": "debian-12"}`))
+	start := func() *Server {
+		t.Helper()
+		s, err := New(Options{Config: "drover.yaml", State: "state", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := start()
+	if _, err := s.Live.SetObjects([]*configobjects.Object{web}); err != nil {
+		t.Fatal(err)
+	}
+	s.farmChanged()
+	mac := pools.MAC{0x52, 0x54, 0, 0, 0, 1}
+	if err := s.changes().AddNode(pools.PoolNode{Pool: "web", Node: pools.Node{Name: "n1", MACs: []pools.MAC{mac}, IP: netip.MustParseAddr("10.28.0.11")}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := (configFile{s}).Check([]byte(text)); err != nil {
+		t.Errorf("a check of the file: %v", err)
+	}
+	if err := s.Store.NextBoots.Set("n1", "rescue"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := os.WriteFile("state/"+objectsFile, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	s = start()
+	defer s.Close()
+	if got := s.Live.Farm().Waiting(); len(got) != 1 || s.Live.Farm().Resolve(resolve.Query{MAC: mac}) != nil {
+		t.Errorf("waiting are %v", got)
+	}
+	if _, err := s.Live.SetObjects([]*configobjects.Object{web}); err != nil {
+		t.Fatal(err)
+	}
+	s.farmChanged()
+	if p := s.Live.Farm().Resolve(resolve.Query{MAC: mac}); p == nil || p.Node != "n1" || s.Store.NextBoots.Pending("n1") != "rescue" {
+		t.Errorf("got %+v, and the next boot %q", p, s.Store.NextBoots.Pending("n1"))
 	}
 }

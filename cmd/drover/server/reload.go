@@ -13,7 +13,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"drover/pools"
-	"drover/pools/config"
 	"drover/pools/config/include"
 )
 
@@ -120,12 +119,7 @@ func (c configFile) Reload() (pools.ReloadResult, error) {
 
 // Check implements [api.ConfigFile].
 func (c configFile) Check(content []byte) error {
-	added, err := c.Store.Nodes.Nodes()
-	if err == nil {
-		text := include.Text{File: c.Live.Farm().Source, Main: content, Included: slices.Clone(c.Live.Status().Text.Included), From: include.InForce}
-		_, err = config.ParseText(&text, added...)
-	}
-	return err
+	return c.Live.Check(&include.Text{File: c.Live.Farm().Source, Main: content, Included: slices.Clone(c.Live.Status().Text.Included), From: include.InForce})
 }
 
 // farmChanged tells the parts of a farm that was put in force.
@@ -150,8 +144,11 @@ func (s *Server) farmChanged() {
 // maxWarnings bounds the log lines about nodes that wait for their address.
 const maxWarnings = 10
 
-// warnLeased logs the nodes whose address another machine leases.
+// warnLeased logs the nodes whose address another machine leases, and how many are left out.
 func (s *Server) warnLeased() {
+	if waiting := s.Live.Farm().Waiting(); len(waiting) > 0 {
+		s.log.Warn("nodes of the API are left out until the object is there that is their pool, their subnet or a tag", "nodes", len(waiting), "first", waiting[0].Name, "pool", waiting[0].Pool)
+	}
 	all := s.Live.Leased()
 	for _, e := range all[:min(len(all), maxWarnings)] {
 		s.log.Warn("a node gets its address only when the lease of another machine has ended", "node", e.Node, "err", e)

@@ -14,13 +14,13 @@ import (
 func (s *Server) forgetRemoved() {
 	s.Store.Boots.Reconcile(func(mac pools.MAC, node string) string {
 		farm := s.Live.Farm() // the newest: a node can come while this runs
-		if _, ok := farm.Node(node); ok {
+		if farm.Has(node) {
 			return node
 		}
 		n, _ := farm.NodeOf(mac)
 		return n.Name
 	})
-	err := s.Store.NextBoots.Keep(func(node string) bool { _, ok := s.Live.Farm().Node(node); return ok })
+	err := s.Store.NextBoots.Keep(func(node string) bool { return s.Live.Farm().Has(node) })
 	if err != nil {
 		s.log.Error("next boots of removed nodes stay", "err", err)
 	}

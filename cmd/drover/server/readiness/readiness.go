@@ -94,6 +94,9 @@ func (c *Checks) configProblems() (out []api.Problem) {
 	if status.Unkept != nil {
 		add(status.Unkept.Error(), "the next start has no last good copy of it")
 	}
+	if waiting := c.Live.Farm().Waiting(); len(waiting) > 0 {
+		add(fmt.Sprintf("%d nodes of the API are left out, the first %q: pool %q, its subnet or a tag is neither in the file nor an object in force", len(waiting), waiting[0].Name, waiting[0].Pool), "nodes of the API are left out")
+	}
 	if c.Live.NeedsRestart() {
 		add("restart pending: server: changed, or the first subnet of IPv4 or IPv6 came", "restart pending")
 	}
