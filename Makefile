@@ -10,6 +10,7 @@ DEBIAN   ?= 12
 IMAGE    ?= debian-$(DEBIAN)
 SOURCE   ?= oci:$$($(GO) run ./e2e/buildcache/build image$(DEBIAN:12=))
 E2E_ALL  ?= 1
+OUTAGE   ?= 5m
 DIST     ?= dist
 
 # Pinned tools. Go builds them into its cache on first use.
@@ -80,6 +81,10 @@ bench-hosted: need ## eight hosted tenants, beside separate pods: time until nod
 .PHONY: bench-image
 bench-image: need ## building an image against mksquashfs, with sizes and limits (root; two minutes)
 	$(GO) run ./e2e/bench/image $(BENCH)
+
+.PHONY: outage
+outage: need ## the admin cluster's API server is down for OUTAGE (5m): boots, leases and tenants go on (root)
+	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 60m -run '^TestAdminDown$$' ./e2e/hosted -outage $(OUTAGE)
 
 .PHONY: attack
 attack: need ## attack a running server, and print how much later a machine boots (root; ATTACK="-drover FILE" for another program)
