@@ -69,7 +69,7 @@ func TestAdminCluster(t *testing.T) {
 	wantKonnectivity(ctx, t, tenant)
 	deleteControlPlane(ctx, t, f, tenant)
 	adoptAgain(ctx, t, f, tenant)
-	uninstallDrover(ctx, t, f)
+	uninstallDrover(ctx, t, f, tenant)
 }
 
 // openFarm opens a farm, and closes it at the end of the test.
@@ -112,14 +112,30 @@ func upgradeDrover(ctx context.Context, t *testing.T, f *farm.Farm) {
 	}
 }
 
-// uninstallDrover uninstalls the chart. The state is still there.
-func uninstallDrover(ctx context.Context, t *testing.T, f *farm.Farm) {
+// uninstallDrover uninstalls the chart, and with it the objects of its values. The state is
+// still there, and so is the tenant: its keys, its volume, its pod, and its node.
+func uninstallDrover(ctx context.Context, t *testing.T, f *farm.Farm, tenant *farm.Tenant) {
 	t.Helper()
+	ofTenant := func() string {
+		return inFarm(ctx, t, f, "get", "statefulsets,pods,services,configmaps,networkpolicies,secrets,persistentvolumeclaims", "-l", "drover.dev/tenant=tenant",
+			"-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{"\n"}{end}`)
+	}
+	before := ofTenant()
+	fixture.WantText(t, "what is of the tenant", before, "StatefulSet tenant-control-plane", "Pod tenant-control-plane-0", "Secret tenant-ca", "PersistentVolumeClaim data-tenant-control-plane-0")
 	if _, err := f.Helm(ctx, "uninstall", "drover", "--namespace", farm.Namespace, "--wait"); err != nil {
 		t.Fatal(err)
 	}
-	if out := inFarm(ctx, t, f, "get", "deployments,services,configmaps,roles,rolebindings", "-l", "app.kubernetes.io/name=drover", "-o", "name"); out != "" {
+	if out := inFarm(ctx, t, f, "get", "deployments,services,configmaps,roles,rolebindings,validatingadmissionpolicies,tenants.drover.dev", "-l", "app.kubernetes.io/name=drover", "-o", "name"); out != "" {
 		t.Errorf("after helm uninstall there are %q", out)
+	}
+	fixture.Until(ctx, t, "drover has ended", func() (bool, error) {
+		return inFarm(ctx, t, f, "get", "pods", "-l", "app.kubernetes.io/name=drover", "-o", "name") == "", nil
+	})
+	if after := ofTenant(); after != before {
+		t.Errorf("of the tenant there was\n%sand after helm uninstall there is\n%s", before, after)
+	}
+	if n, err := site.NodeOf(ctx, tenant, "n1"); err != nil || !n.Ready() {
+		t.Errorf("after helm uninstall n1 is Ready: %v, %v", n.Ready(), err)
 	}
 	for _, name := range []string{"api.token", "nodes.key"} {
 		if info, err := os.Stat(filepath.Join(f.Data(), name)); err != nil || info.Mode() != 0o600 {
