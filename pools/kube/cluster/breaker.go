@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -31,7 +32,7 @@ type breaker struct {
 
 	mu     sync.Mutex
 	silent int // requests in a row without an answer
-	last   error
+	last   *silentError
 	until  time.Time // while the breaker is open: no request before
 }
 
@@ -49,8 +50,7 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	resp, err := b.next.RoundTrip(r.WithContext(ctx))
-	b.record(r.Context(), err)
-	if err != nil {
+	if err = b.record(r.Context(), err); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -81,38 +81,54 @@ func (b *breaker) allow() error {
 	}
 	now := b.now()
 	if now.Before(b.until) {
-		return &silentError{b.silent, b.last}
+		return b.last
 	}
 	b.until = now.Add(breakFor) // even if this request takes longer, as a watch may
 	return nil
 }
 
-// record counts the result of a request.
-func (b *breaker) record(ctx context.Context, err error) {
+// record counts the result of a request, and returns it. While the breaker is open, a request
+// that was let through gets the error of those that are refused.
+func (b *breaker) record(ctx context.Context, err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case err == nil:
 		b.silent, b.last = 0, nil
+		return nil
 	case errors.Is(ctx.Err(), context.Canceled): // by the caller, independently of the server
-	default:
-		b.silent++
-		b.last, b.until = err, b.now().Add(breakFor)
-		if b.silent >= breakAfter && b.onSilent != nil {
-			b.onSilent()
-		}
+		return err
 	}
+	b.silent++
+	b.until = b.now().Add(breakFor)
+	if b.silent < breakAfter {
+		return err
+	}
+	b.last = &silentError{withoutPort(err)}
+	if b.onSilent != nil {
+		b.onSilent()
+	}
+	return b.last
 }
 
-// silentError is the error of a request that the breaker refused. It does not wrap the
-// last error, since client-go repeats a request at once after some errors.
-type silentError struct {
-	times int
-	last  error
+// withoutPort returns an error without the local port of the connection, which is another one
+// each time.
+func withoutPort(err error) error {
+	if op, ok := err.(*net.OpError); ok { //nolint:errorlint // the error itself is copied
+		lasting := *op
+		lasting.Source = nil
+		return &lasting
+	}
+	return err
 }
+
+// silentError is the error of a request to an API server that does not answer. It does not wrap the
+// last error, since client-go repeats a request at once after some errors. Its text stays the
+// same while the API server is down: callers log a text and write it into a status once.
+type silentError struct{ last error }
 
 func (e *silentError) Error() string {
-	return fmt.Sprintf("no answer %d times in a row, so it is asked only every %s; the last time: %v", e.times, breakFor, e.last)
+	return fmt.Sprintf("no answer %d times in a row or more, so it is asked only every %s; the last time: %v", breakAfter, breakFor, e.last)
 }
 
 // Timeout reports whether the API server was too slow rather than unreachable.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +27,30 @@ func get(t *testing.T, ctx context.Context, url string) *http.Request {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// While an API server is down, the errors have one text: it is logged once, and written into a
+// status once.
+func TestErrorsOfASilentServerAreTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		port := 40000
+		b := cluster.NewBreaker(roundTrip(func(*http.Request) (*http.Response, error) {
+			port++
+			return nil, &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: port}, Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6443}, Err: syscall.ECONNRESET}
+		}))
+		said := ""
+		for n := range 200 {
+			_, err := b.RoundTrip(get(t, t.Context(), "https://a/api/v1/nodes"))
+			if text := err.Error(); n >= 5 && text != said {
+				t.Fatalf("%d: got %q, then %q", n, said, text)
+			}
+			said = err.Error()
+			time.Sleep(time.Second)
+		}
+		if !strings.Contains(said, "10.0.0.1:6443: connection reset") || port != 40_000+4+40 {
+			t.Errorf("got %q after %d requests", said, port-40_000)
+		}
+	})
 }
 
 // A request has 10 seconds, with the time to read its answer. A watch has 15 minutes,
