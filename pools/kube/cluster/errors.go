@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drover/pools/printable"
 )
@@ -81,6 +82,13 @@ func (c *Cluster) Wrap(doing string, err error) error {
 		e.Hint, e.Retry = "the API server is unreachable", RetrySoon
 	}
 	return e
+}
+
+// IsDown reports whether an error of [Cluster.Wrap] is one of the cluster, for whatever request:
+// the API server does not answer, or answers nobody.
+func IsDown(err error) bool {
+	_, ok := errors.AsType[*Error](err)
+	return ok && (apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsTooManyRequests(err))
 }
 
 // timedOut reports whether a part of a connection, such as the TLS handshake, took too

@@ -109,7 +109,8 @@ func (h *Hosts) Run(ctx context.Context) {
 }
 
 // Reconcile makes the missing objects of all hosts, and mends those that differ. It
-// continues after errors of single hosts, and returns the first of them.
+// continues after errors of single hosts, and returns the first of them. It ends after
+// several errors of the cluster, with which all further hosts would have to wait.
 func (h *Hosts) Reconcile(ctx context.Context) error {
 	hosts, network := h.config()
 	if len(hosts) == 0 {
@@ -125,7 +126,7 @@ func (h *Hosts) Reconcile(ctx context.Context) error {
 	if err != nil {
 		return h.failed(err)
 	}
-	var errs []error
+	var failed failures
 	leased, states := map[string]types.UID{}, map[string]state{}
 	for _, host := range hosts { // all that have a Node: errors of some end the loop below
 		if n := seen.external[host.Name]; n != nil {
@@ -139,17 +140,44 @@ func (h *Hosts) Reconcile(ctx context.Context) error {
 			err = h.makeAccount(ctx, host.Name)
 		}
 		h.note(host.Name, uid, state{seen.networks[host.Name], err})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("host %q: %w", host.Name, err))
-		}
-		if len(errs) == maxErrors || ctx.Err() != nil {
+		failed.add(host.Name, err)
+		if failed.cluster == maxErrors || ctx.Err() != nil {
 			break
 		}
 	}
+	errs := failed.list()
 	if len(seen.intruders) > 0 {
 		errs = append(errs, fmt.Errorf("hostPodCIDR %s is not for hosts alone: it overlaps the networks of nodes %q; choose a part of podCIDR that no node has", network.HostPodCIDR, seen.intruders))
 	}
 	return errors.Join(errs...)
+}
+
+// failures are the errors of hosts.
+type failures struct {
+	first   []error
+	more    int // hosts with errors after those
+	cluster int // errors of the cluster
+}
+
+func (f *failures) add(host string, err error) {
+	switch {
+	case err == nil:
+		return
+	case len(f.first) < maxErrors:
+		f.first = append(f.first, fmt.Errorf("host %q: %w", host, err))
+	default:
+		f.more++
+	}
+	if cluster.IsDown(err) {
+		f.cluster++
+	}
+}
+
+func (f *failures) list() []error {
+	if f.more > 0 {
+		return append(f.first, fmt.Errorf("and %d more hosts", f.more))
+	}
+	return f.first
 }
 
 func (h *Hosts) keep(leased map[string]types.UID, states map[string]state) {
