@@ -48,7 +48,7 @@ func (o options) get(code dhcpv6.OptionCode) []byte {
 	return nil
 }
 
-// strings calls f with the texts of an option of counted texts, such as the user class.
+// counted calls f with the texts of an option of counted texts, such as the user class.
 func counted(data []byte, f func(text []byte)) {
 	for len(data) >= 2 {
 		n := int(binary.BigEndian.Uint16(data))

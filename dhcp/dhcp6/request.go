@@ -103,7 +103,7 @@ func (r *Request) duid() []byte { return r.options.get(dhcpv6.OptionClientID) }
 // Relayed reports whether a relay agent sent the packet.
 func (r *Request) Relayed() bool { return r.hops > 0 }
 
-// relay returns the link address of the relay agent nearest to the client that has one. An
+// link returns the link address of the relay agent nearest to the client that has one. An
 // agent in a switch may have none (RFC 6221).
 func (r *Request) link() netip.Addr {
 	for i := r.hops - 1; i >= 0; i-- {
