@@ -111,8 +111,9 @@ serving); without a config file --print shows everything.
 With --write it then makes a token of the ServiceAccount drover, and writes drover's own
 kubeconfig for the cluster with it. Its mode is 0600; in a directory of root with another
 group, such as /etc/drover of the package, it is 0640, so that the service can read it.
-drover serve renews that token when a third of its life is left; /readyz has a warning if it cannot. Run drover cluster check
-afterwards, and prepare again when the changelog of an update says so.`,
+drover serve renews that token when a third of its life is left; /readyz has a warning
+if it cannot. Run drover cluster check afterwards, and prepare again when the changelog
+of an update says so.`,
 		Example: "  drover cluster prepare tenant-a --admin admin.kubeconfig --write /etc/drover/tenant-a.kubeconfig\n  drover cluster prepare tenant-a --print",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0]) },

@@ -82,7 +82,7 @@ func TestPowerOverAPI(t *testing.T) {
 	metrics := scrape(t)
 	for _, want := range []string{
 		`drover_chassis_nodes{chassis="m1"} 2`, `drover_chassis_syncs_total{chassis="m2",result="ok"} 1`, `drover_power_actions_total{action="pxe",result="ok"} 2`,
-		`drover_chassis_last_success_timestamp_seconds{chassis="m1"} 1.`, `drover_power_actions_total{action="status",result="error"} 2`,
+		`drover_chassis_last_success_timestamp_seconds{chassis="m1"} 1.`, `drover_chassis_interval_seconds{chassis="m1"} 3600`, `drover_power_actions_total{action="status",result="error"} 2`,
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("want %s in\n%s", want, metrics)
