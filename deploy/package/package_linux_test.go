@@ -246,7 +246,7 @@ func (h host) lastGood() {
 // a farm's pod, which is another user's, and file systems that are mounted in the state.
 func (h host) keepsOthers() {
 	h.t.Helper()
-	h.run("systemctl stop drover && mv /var/lib/drover /var/lib/aside && install -d -o 65532 -m 700 /var/lib/drover && touch /var/lib/drover/pod")
+	h.run("systemctl reset-failed drover && systemctl stop drover && mv /var/lib/drover /var/lib/aside && install -d -o 65532 -m 700 /var/lib/drover && touch /var/lib/drover/pod")
 	h.run("systemctl start drover") // the condition does not hold
 	h.want("systemctl is-active drover", "inactive")
 	// Without dpkg the script leaves alone what systemd knows of the unit.
@@ -260,7 +260,7 @@ func (h host) keepsOthers() {
 	h.run("umount /var/lib/drover/images && rm -r /var/lib/drover")
 
 	// Root has made it: the service takes it.
-	h.run("mv /var/lib/aside /var/lib/drover && chown -R root: /var/lib/drover && systemctl daemon-reload && systemctl enable --now drover")
+	h.run("mv /var/lib/aside /var/lib/drover && chown -R root: /var/lib/drover && systemctl daemon-reload && systemctl reset-failed drover && systemctl enable --now drover")
 	h.service()
 	h.kept()
 }
