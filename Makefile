@@ -43,7 +43,7 @@ demo-farm: need ## an empty admin cluster: helm install, kubectl apply, three ma
 
 .PHONY: test
 test: need parts ## everything: unit, golden, race, real DHCP clients, a real netboot to Ready (root)
-	DROVER_E2E=1 $(MAKE) unit e2e E2E_ALL=
+	DROVER_E2E=1 $(MAKE) -j2 unit e2e E2E_ALL= # beside each other: tests that wait for a machine leave a processor idle
 
 .PHONY: parts
 parts: need ## build the parts of the rack: Kubernetes, containerd, flannel, the node image (once, then cached)
@@ -52,11 +52,11 @@ parts: need ## build the parts of the rack: Kubernetes, containerd, flannel, the
 .PHONY: unit
 unit: ## go vet, and the tests of all packages with the race detector
 	$(GO) vet ./...
-	CGO_ENABLED=1 $(GO) test -race -timeout 45m $$($(GO) list ./... | grep -v '^drover/e2e$$')
+	CGO_ENABLED=1 $(GO) test -race -timeout 90m $$($(GO) list ./... | grep -v '^drover/e2e$$')
 
 .PHONY: e2e
 e2e: need ## the lab only: real firmware, real clusters (root; E2E_ALL= as in CI: tiny systems where a Debian takes minutes)
-	DROVER_E2E=1 DROVER_E2E_ALL=$(E2E_ALL) $(GO) test -v -count=1 -timeout 75m ./e2e
+	DROVER_E2E=1 DROVER_E2E_ALL=$(E2E_ALL) $(GO) test -v -count=1 -timeout 120m ./e2e
 
 .PHONY: bench
 bench: ## benchmarks of the hot paths
