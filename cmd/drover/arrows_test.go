@@ -186,6 +186,10 @@ var mayImport = map[string][]string{
 		"drover/cmd/drover/cli", "drover/cmd/drover/server/certificate", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
 		"drover/pools/config/decode", "drover/pools/resolve",
 	},
+	"cmd/drover/bootfile": {
+		"drover/cmd/drover/cli", "drover/imagebuild", "drover/imagebuild/engine", "drover/imagebuild/loaders", "drover/imagebuild/media",
+		"drover/imagebuild/oci", "drover/pools/config", "drover/pools/printable", "drover/pools/resolve",
+	},
 	"cmd/drover/element": {"drover/cmd/drover/cli", "drover/pools", "drover/pools/printable", "drover/web/client"},
 	"cmd/drover/status":  {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
 	"cmd/drover/node": {
@@ -245,7 +249,7 @@ var onlyIn = map[string][]string{
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":                    {"cmd/drover/doctor", "tftp"},
 	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer", "pools/migrate"},
-	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/apitoken", "cmd/drover/backup", "cmd/drover/cli", "cmd/drover/complete", "cmd/drover/configfile", "cmd/drover/doctor", "cmd/drover/element", "cmd/drover/explain", "cmd/drover/hardware", "cmd/drover/host", "cmd/drover/login", "cmd/drover/node", "cmd/drover/status"},
+	"github.com/spf13/cobra":                  {"cmd/drover", "cmd/drover/apitoken", "cmd/drover/backup", "cmd/drover/bootfile", "cmd/drover/cli", "cmd/drover/complete", "cmd/drover/configfile", "cmd/drover/doctor", "cmd/drover/element", "cmd/drover/explain", "cmd/drover/hardware", "cmd/drover/host", "cmd/drover/login", "cmd/drover/node", "cmd/drover/status"},
 	"github.com/klauspost/compress/":          {"imagebuild/initrd", "imagebuild/layer"},
 	"github.com/diskfs/go-diskfs":             {"imagebuild/media"},
 	"github.com/google/go-containerregistry/": {"imagebuild/registry"},

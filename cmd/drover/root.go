@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/backup"
+	"drover/cmd/drover/bootfile"
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/complete"
 	"drover/cmd/drover/configfile"
@@ -72,12 +73,13 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		newServeCommand(), newCheckCommand(), explain.NewCommand(), newImageCommand(), newClusterCommand(), newTenantCommand(),
+		newServeCommand(), newCheckCommand(), explain.NewCommand(), newClusterCommand(), newTenantCommand(),
 		element.NewPoolCommand(), element.NewTagCommand(), newBootCommand(), newLeaseCommand(), newTokenCommand(),
-		newSSHCommand(), newLoadersCommand(), newMediaCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
+		newSSHCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
 	root.AddCommand(hosts.NewCommand())
 	root.AddCommand(backup.Commands(version())...)
+	root.AddCommand(bootfile.Commands(version())...)
 	root.AddCommand(login.Commands()...)
 	root.AddCommand(hardware.Commands()...)
 	root.AddCommand(configfile.Commands()...)

@@ -1,4 +1,4 @@
-package main
+package bootfile
 
 import (
 	"cmp"
@@ -56,8 +56,8 @@ everything below it; DIR/** keeps the directory.
 The same source gives the same generation. SOURCE_DATE_EPOCH, if set, is the
 latest time of any file in it.`
 
-func newImageBuildCommand() *cobra.Command {
-	var b imagebuild.Builder
+func newImageBuildCommand(version string) *cobra.Command {
+	b := imagebuild.Builder{Version: version}
 	var recipe engine.Recipe
 	var platform string
 	var output cli.Output
@@ -173,7 +173,6 @@ func completeBuilder(b *imagebuild.Builder, platform string) (err error) {
 		}
 		b.Epoch = time.Unix(sec, 0)
 	}
-	b.Version = version()
 	b.Init = cmp.Or(b.Init, findInit())
 	return b.Check()
 }

@@ -1,4 +1,6 @@
-package main
+// Package bootfile has the commands for the files that machines boot from: node images,
+// loaders, and boot media.
+package bootfile
 
 import (
 	"errors"
@@ -16,7 +18,12 @@ import (
 
 const defaultImages = cli.DefaultState + "/images"
 
-func newImageCommand() *cobra.Command {
+// Commands returns the commands image, loaders and media of a version of drover.
+func Commands(version string) []*cobra.Command {
+	return []*cobra.Command{newImageCommand(version), newLoadersCommand(), newMediaCommand()}
+}
+
+func newImageCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Build, list and show node images",
@@ -24,7 +31,7 @@ func newImageCommand() *cobra.Command {
 one from a container image. A pool of the config names it as NAME, which is its
 current generation, or as NAME@sha256:ID, which never changes.`,
 	}
-	return cli.Group(cmd, newImageBuildCommand(), newImageListCommand(), newImageShowCommand())
+	return cli.Group(cmd, newImageBuildCommand(version), newImageListCommand(), newImageShowCommand())
 }
 
 func newImageListCommand() *cobra.Command {
