@@ -39,20 +39,21 @@ func (e *DeclaredError) Error() string {
 // nodes are stored, and then the new farm replaces the old one. After an error the old
 // farm stays in force. Reading never blocks.
 type Live struct {
-	source  Source
-	store   NodeStore
-	mu      sync.Mutex // held by changes
-	file    decoded
-	desired []*objects.Object              // the newest versions
-	choice  atomic.Pointer[objects.Choice] // of them, and of the versions that were in force before
-	checked resolve.Checked
-	started pools.Server
-	ipv4    bool                                 // there was a subnet of IPv4 at the start
-	ipv6    bool                                 // likewise of IPv6
-	leases  func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
-	farm    atomic.Pointer[resolve.Farm]
-	status  atomic.Pointer[Status]
-	watch   atomic.Pointer[include.Watch] // of the files as they were read last
+	source   Source
+	store    NodeStore
+	mu       sync.Mutex // held by changes
+	file     decoded
+	desired  []*objects.Object              // the newest versions
+	choice   atomic.Pointer[objects.Choice] // of them, and of the versions that were in force before
+	refitted atomic.Bool                    // see [Live.Refitted]
+	checked  resolve.Checked
+	started  pools.Server
+	ipv4     bool                                 // there was a subnet of IPv4 at the start
+	ipv6     bool                                 // likewise of IPv6
+	leases   func(netip.Addr) (pools.Lease, bool) // nil: no lease is known
+	farm     atomic.Pointer[resolve.Farm]
+	status   atomic.Pointer[Status]
+	watch    atomic.Pointer[include.Watch] // of the files as they were read last
 }
 
 // NewLive reads the config file at path and the nodes of store.

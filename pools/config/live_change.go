@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
 
@@ -105,10 +106,17 @@ func (l *Live) change(changes []pools.NodeChange) error {
 	}
 	l.swap(checked)
 	if c := l.Objects(); len(c.Wrong)+len(c.Kept) > 0 {
-		_ = l.refit() // the change may have made room for objects; if not, nothing is different
+		// The change may have made room for objects; if not, nothing is different.
+		if l.refit() == nil && !slices.EqualFunc(c.InForce, l.Objects().InForce, (*objects.Object).Same) {
+			l.refitted.Store(true)
+		}
 	}
 	return nil
 }
+
+// Refitted reports whether a change of nodes has changed which objects are in force, since it was
+// called last.
+func (l *Live) Refitted() bool { return l.refitted.Swap(false) }
 
 // refuseLeased returns an error for a node that gets an address which another machine
 // leases. A chassis chooses the addresses of its nodes itself, and tries again: they wait

@@ -115,3 +115,43 @@ subnets: [{cidr: 10.28.0.0/16}]
 		t.Errorf("got %+v, and the next boot %q", p, s.Store.NextBoots.Pending("n1"))
 	}
 }
+
+// TestRoomForObject: an object that comes in force because a node of the API is gone is stored,
+// and the parts of the server are told.
+func TestRoomForObject(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const text = `server: {interfaces: [lo], address: 10.28.0.2, adminKubeconfig: none.kubeconfig, objects: {namespace: farm}}
+subnets: [{cidr: 10.28.0.0/16}]
+clusters: [{name: a, kubeconfig: a.kubeconfig}]
+pools: [{name: file, image: debian-12}]
+`
+	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Config: "drover.yaml", State: "state", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n := pools.PoolNode{Pool: "file", Node: pools.Node{Name: "b", MACs: []pools.MAC{{0x52, 0x54, 0, 0, 0, 1}}, IP: netip.MustParseAddr("10.28.0.11")}}
+	if err := s.changes().AddNode(n); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Live.SetObjects([]*configobjects.Object{
+		configobjects.New(configobjects.Key{Kind: pools.KindMachine, Name: "m1"}, 1, []byte(`{"pool": "file", "macs": ["52:54:00:00:00:01"], "ip": "10.28.0.12"}`)),
+	})
+	if err != nil || len(c.Wrong) != 1 {
+		t.Fatalf("got %+v, %v", c, err)
+	}
+	s.farmChanged()
+	if err := s.changes().ChangeNodes([]pools.NodeChange{{Old: &n}}); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := configobjects.Load("state/"+objectsFile, "farm")
+	if err != nil || len(stored) != 1 || stored[0].Name != "m1" {
+		t.Errorf("stored are %v, %v", stored, err)
+	}
+	if s.Live.Refitted() {
+		t.Error("the parts were not told")
+	}
+}

@@ -27,8 +27,13 @@ func (s *Server) forgetRemoved() {
 }
 
 // nodesChanged tells the parts that nodes were changed over the API: the clusters reconcile
-// labels and taints, and nodes of pools of gateways are hosts of them.
+// labels and taints, and nodes of pools of gateways are hosts of them. A change can make room for
+// objects, too.
 func (s *Server) nodesChanged() {
+	if s.Live.Refitted() {
+		s.farmChanged()
+		return
+	}
 	isGateway := func(p pools.Pool) bool { return p.Role == pools.RoleGateway }
 	if farm := s.Live.Farm(); slices.ContainsFunc(farm.Config.Pools, isGateway) {
 		s.changing.Lock()
