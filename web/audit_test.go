@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools"
 )
 
@@ -43,4 +44,13 @@ func TestAuditChanges(t *testing.T) {
 	if got := fmt.Sprint(s.Audit.(*machines).audit); strings.Contains(got, made.Token) || len(secret) < 64 || strings.Contains(got, secret[:64]) {
 		t.Errorf("the audit has a secret, or the answer has none: %s", got)
 	}
+}
+
+// TestAuditPage: the view of the audit has what each action has changed.
+func TestAuditPage(t *testing.T) {
+	_, s := managed(t)
+	s.addNodes(t)
+	s.do(request{method: "PATCH", path: "/api/v1/nodes/n3", body: `{"pool": "storage"}`, contentType: "application/merge-patch+json"})
+	fixture.WantText(t, "the audit", s.browse(t, "/audit"), "pool: compute → storage", "ip: 10.28.0.14")
+	fixture.WantNoText(t, "a search", s.browse(t, "/audit?q=→+storage"), "ip: 10.28.0.14")
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"drover/e2e/fixture"
 	"drover/pools"
@@ -89,6 +90,18 @@ func TestForms(t *testing.T) {
 		{"forget what is no MAC", of("forget", "pick", "x"), 200, "is not a MAC address", ""},
 		{"nothing is chosen", of("forget"), 400, "nothing is chosen", ""},
 		{"too much", n6("in-tags", strings.Repeat("a ", 1<<22)), 400, "no form of the page", ""},
+		{"add several", of("list", "in-pool", "compute", "in-nodes", "name,mac,ip\r\nx1,02:00:00:00:00:01,10.28.0.61\r\nx2,02:00:00:00:00:02,10.28.0.62\r\n"), 303, "/nodes", ""},
+		{"add several, as YAML", of("list", "in-nodes", "nodes:\n- {name: x1, pool: storage, macs: ['02:00:00:00:00:01'], ip: 10.28.0.61}\n"), 303, "/nodes", ""},
+		{"add several with mistakes", of("list", "in-pool", "compute", "in-nodes", "name,mac\nx1,zz\nx1,02:00:00:00:00:02"), 400, "nodes.csv:2", ""},
+		{"add several that are there", of("list", "in-pool", "compute", "in-nodes", "name\nm1\n"), 409, "declared in drover.yaml:7", ""},
+		{"add several of no pool", of("list", "in-nodes", "name\nx1\n"), 400, "has no pool: choose one", ""},
+		{"add nothing", of("list", "in-pool", "compute", "in-nodes", ""), 400, "an empty table", ""},
+		{"adopt", of("adopt", "pick", "52:54:00:00:00:77", "in-pool", "compute", "in-name", "x{{.Index}}", "in-first", "7"), 303, "/nodes", ""},
+		{"adopt with a name that is none", of("adopt", "pick", "52:54:00:00:00:77", "in-pool", "compute", "in-name", "x{{.Nope}}"), 400, "has other words", ""},
+		{"adopt what is not there", of("adopt", "pick", "52:54:00:00:00:79", "in-pool", "compute", "in-name", "x{{.MAC}}"), 200, "stays: no unknown machine", ""},
+		{"adopt, of no pool", of("adopt", "pick", "52:54:00:00:00:77", "in-name", "x"), 400, "choose a pool", ""},
+		{"forget boots", of("boots", "pick", "m1"), 303, "/nodes/m1", ""},
+		{"forget no boots", of("boots", "pick", "m2"), 200, "stays: no boot of node", ""},
 		{"edit", of("edit", "pick", "n3", "in-name", "n3", "in-pool", "storage", "in-macs", "52:54:00:00:00:03", "in-ip", "10.28.0.13"), 303, "/nodes/n3", "storage [] n3"},
 		{"rename", of("edit", "pick", "n3", "in-name", "n9", "in-pool", "compute", "in-macs", "52:54:00:00:00:03", "in-ip", "10.28.0.13", "in-tags", "debug"), 303, "/nodes/n9", "compute [debug] n9"},
 		{"move", of("move", "pick", "n3", "pick", "n4", "pick", "m1", "in-pool", "storage"), 303, "/nodes", "storage [debug] n3"},
@@ -108,7 +121,10 @@ func TestForms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newHarness(t, func(s *harness) { s.Unknowns, s.Leases = someUnknowns(), someLeases() })
+			s := newHarness(t, func(s *harness) {
+				s.Unknowns, s.Leases = someUnknowns(), someLeases()
+				s.Boots = bootList{boot(1, "m1", "tenant-a", 5, time.Hour, "")}
+			})
 			s.addNodes(t)
 			resp := s.change(t, tt.values)
 			got := resp.Body.String()
@@ -132,6 +148,49 @@ func TestForms(t *testing.T) {
 				t.Error("the answer or the log contains the token, or HTML of the client")
 			}
 		})
+	}
+}
+
+// TestAdopt: a form makes nodes of many unknown machines, with names and addresses of their own.
+func TestAdopt(t *testing.T) {
+	u := unknowns{}
+	for i := range 150 {
+		u = append(u, pools.Unknown{MAC: numbered(i), Last: epoch, Count: 1, Pool: "catchall", Address: numberedAddr(i)})
+	}
+	s := newHarness(t, func(s *harness) { s.Unknowns = &u })
+	form := s.browse(t, "/change?do=adopt&all=yes")
+	fixture.WantText(t, "the form", form, "Make nodes of 150 machines", "node-{{.MAC}}")
+	values := url.Values{"do": {"adopt"}, "picks": {picks.FindStringSubmatch(form)[1]}, "in-pool": {"compute"}, "in-name": {"x{{.Index}}"}, "in-first": {"100"}, "in-tags": {"debug"}}
+	shown := s.post(s.session(t), values).Body.String()
+	fixture.WantText(t, "the preview", shown, "This will change 150", "<summary>and 50 more</summary>", `<th scope="row">x249</th>`)
+	if resp := s.change(t, values); resp.Code != 303 {
+		t.Fatalf("got %d %s", resp.Code, resp.Body)
+	}
+	first, _ := s.live.Farm().Node("x100")
+	last, ok := s.live.Farm().Node("x249")
+	if !ok || last.MACs[0] != numbered(149) || last.Tags[0] != "debug" || !first.IP.IsValid() || first.IP == last.IP || len(u) != 0 {
+		t.Errorf("got %+v and %+v, %d machines are still unknown", first, last, len(u))
+	}
+	limited := s.sessionOf(t, s.token(t, pools.RoleOperator, "compute"))
+	s.Unknowns = someUnknowns()
+	values.Set("picks", "52:54:00:00:00:77")
+	if resp := s.post(limited, values); resp.Code != 403 {
+		t.Errorf("a machine of another pool: got %d", resp.Code)
+	}
+}
+
+// TestLinesOfBrowsers: a browser sends the lines of a text as it has shown them.
+func TestLinesOfBrowsers(t *testing.T) {
+	s := newHarness(t)
+	header := s.session(t)
+	values := url.Values{"do": {"list"}, "in-pool": {"compute"}, "in-nodes": {"name,mac,ip\r\nx1,02:00:00:00:00:01,10.28.0.61\r\n"}}
+	shown := s.post(header, values).Body.String()
+	fixture.WantText(t, "the preview", shown, "name,mac,ip\nx1,02:00:00:00:00:01,10.28.0.61\n</textarea>")
+	values.Set("seen", seen.FindStringSubmatch(shown)[1])
+	values.Set("step", "do")
+	values.Set("in-nodes", "name,mac,ip\nx1,02:00:00:00:00:01,10.28.0.61\n")
+	if resp := s.post(header, values); resp.Code != 303 {
+		t.Errorf("got %d", resp.Code)
 	}
 }
 

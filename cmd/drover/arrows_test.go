@@ -30,7 +30,9 @@ var mayImport = map[string][]string{
 	"pools/config/settings":     {"drover/pools", "drover/pools/config/mistake", "drover/pools/crontab", "drover/pools/option"},
 	"pools/crontab":             {"drover/pools"},
 	"pools/config/objects":      {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option", "drover/pools/resolve"},
+	"pools/adopt":               {"drover/pools"},
 	"pools/audit":               {"drover/pools"},
+	"pools/nodefile":            {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/migrate/inventory"},
 	"pools/atomicfile":          {},
 	"pools/lograte":             {},
 	"pools/natural":             {},
@@ -138,7 +140,7 @@ var mayImport = map[string][]string{
 		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/asset", "drover/web/page/change", "drover/web/page/chassis", "drover/web/page/login", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline", "drover/web/share", "drover/web/watch",
 	},
 	"web/page/asset":    {"drover/web/answer"},
-	"web/page/change":   {"drover/pools", "drover/pools/config/decode", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},
+	"web/page/change":   {"drover/pools", "drover/pools/adopt", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/nodefile", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},
 	"web/page/chassis":  {"drover/pools", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},
 	"web/page/login":    {"drover/web/answer", "drover/web/auth", "drover/web/auth/oidc"},
 	"web/page/snapshot": {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/api"},
@@ -193,10 +195,9 @@ var mayImport = map[string][]string{
 	"cmd/drover/element": {"drover/cmd/drover/cli", "drover/pools", "drover/pools/printable", "drover/web/client"},
 	"cmd/drover/status":  {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},
 	"cmd/drover/node": {
-		"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/cmd/drover/node/nodefile", "drover/pools", "drover/pools/config/decode",
-		"drover/pools/config/mistake", "drover/pools/natural", "drover/web/answer", "drover/web/client",
+		"drover/cmd/drover/cli", "drover/cmd/drover/cli/nodeset", "drover/pools", "drover/pools/adopt", "drover/pools/config/decode",
+		"drover/pools/config/mistake", "drover/pools/natural", "drover/pools/nodefile", "drover/web/answer", "drover/web/client",
 	},
-	"cmd/drover/node/nodefile": {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/migrate/inventory"},
 
 	"cmd/drover/server/metrics": {
 		"drover/cmd/drover/server/readiness", "drover/dhcp", "drover/dhcp/dhcpd", "drover/dhcp/ra", "drover/httpboot", "drover/pools",

@@ -11,13 +11,13 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/node"
-	"drover/cmd/drover/node/nodefile"
 	"drover/pools"
 	"drover/pools/atomicfile"
 	"drover/pools/config"
 	"drover/pools/config/decode"
 	"drover/pools/config/include"
 	"drover/pools/config/objects"
+	"drover/pools/nodefile"
 	"drover/pools/resolve"
 )
 

@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // TestForms: each action that TestActions does not have, from the list or the view that leads to
@@ -19,7 +21,10 @@ func TestForms(t *testing.T) {
 	f.populateAPI(t)
 	stranger := pools.MAC{0x52, 0x54, 0, 0, 1, 0}
 	f.stranger(t, stranger, false)
-	f.stranger(t, pools.MAC{0x52, 0x54, 0, 0, 1, 1}, false)
+	for i := byte(1); i < 4; i++ {
+		f.stranger(t, pools.MAC{0x52, 0x54, 0, 0, 1, i}, false)
+	}
+	f.boot(t, mac(1), 5, time.Hour, "")
 	b := open(t, f)
 	set := chromedp.SetValue[string]
 	for _, tt := range []struct {
@@ -37,6 +42,26 @@ func TestForms(t *testing.T) {
 			[]chromedp.Action[chromedp.Void]{set("#in-name", "fresh"), set("#in-pool", "compute"), set("#in-ip", "10.28.99.1")},
 			"10.28.99.1", "/nodes/fresh",
 			func() bool { n, ok := f.Live.Farm().Node("fresh"); return ok && slices.Contains(n.MACs, stranger) },
+		}, {
+			"add several", "/change?do=add", nil, `//a[text()="Add several"]`,
+			[]chromedp.Action[chromedp.Void]{set("#in-pool", "compute"), set("#in-nodes", "name,mac,ip\nl1,02:d4:00:00:01:01,10.28.97.1\nl2,02:d4:00:00:01:02,10.28.97.2\n")},
+			"10.28.97.2", "/nodes",
+			func() bool { n, ok := f.Live.Farm().Node("l2"); return ok && n.Pool == "compute" },
+		}, {
+			"adopt", "/unknown", []string{"52:54:00:00:01:02", "52:54:00:00:01:03"}, `button[value="adopt"]`,
+			[]chromedp.Action[chromedp.Void]{set("#in-pool", "compute"), set("#in-name", "ad{{.Index}}")},
+			"ad2", "/nodes",
+			func() bool {
+				a, _ := f.Live.Farm().Node("ad1")
+				b, ok := f.Live.Farm().Node("ad2")
+				return ok && a.IP.IsValid() && b.IP.IsValid() && a.IP != b.IP
+			},
+		}, {
+			"forget boots", "/nodes/" + name(1), nil, `//a[text()="Forget boots"]`, nil,
+			"boots: forgotten", "/nodes/" + name(1),
+			func() bool {
+				return !slices.ContainsFunc(f.Store.Boots.List(), func(b boots.Record) bool { return b.Node == name(1) })
+			},
 		}, {
 			"edit", "/nodes/fresh", nil, `//a[text()="Edit"]`,
 			[]chromedp.Action[chromedp.Void]{set("#in-ip", "10.28.99.2")},

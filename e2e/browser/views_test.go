@@ -119,6 +119,7 @@ func TestViews(t *testing.T) {
 		"/change?do=add", "/change?do=edit&pick=g1", "/change?do=move&pick=g1&pick=g2&pick="+name(1), "/change?do=tag&pick=g1", "/change?do=remove&pick=g1&pick=g2",
 		"/change?do=next&pick=g1", "/change?do=power&pick=g1&pick=g2", "/change?do=forget&pick=52:54:00:00:01:01", "/change?do=release&pick=10.28.250.10",
 		"/change?do=read&pick=m1", "/change?do=reload", "/change?do=move",
+		"/change?do=list", "/change?do=adopt&pick=52:54:00:00:01:01&pick=52:54:00:00:01:03", "/change?do=boots&pick="+name(1),
 	)
 	if len(b.links()) < 12 {
 		t.Errorf("the navigation has %q", b.links())

@@ -10,6 +10,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/web/answer"
+	"drover/web/auth"
 	"drover/web/listing"
 	"drover/web/route"
 )
@@ -101,25 +102,51 @@ func (f *bootFilter) fits(b *boots.Record) bool {
 
 // forgetBoots removes the boots of a node.
 func (a *API) forgetBoots(w http.ResponseWriter, r *http.Request) error {
-	node := r.PathValue("node")
-	all := a.Boots.List()
-	i := slices.IndexFunc(all, func(b boots.Record) bool { return b.Node == node })
-	if i < 0 {
-		return answer.NotFound("no boot of node %q is known", node)
+	forget := a.ForgetBoots
+	if route.IsDryRun(r) {
+		forget = a.CheckForgetBoots
 	}
-	pool := all[i].Pool
-	if n, ok := a.Farm.Farm().Node(node); ok {
-		pool = n.Pool
-	}
-	if err := client(r).May(pool); err != nil {
+	if err := forget([]string{r.PathValue("node")}, client(r))[0]; err != nil {
 		return err
-	}
-	if !route.IsDryRun(r) {
-		a.Boots.Forget(node)
-		a.record(client(r), "forget boots", node)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// ForgetBoots removes the boots of nodes for a client. It returns an error for each node whose
+// boots stay, in the order of names.
+func (a *API) ForgetBoots(names []string, by auth.Client) []error {
+	errs := a.CheckForgetBoots(names, by)
+	var entries []pools.AuditEntry
+	for i, name := range names {
+		if errs[i] == nil {
+			a.Boots.Forget(name)
+			entries = append(entries, a.entry(by, "forget boots", name))
+		}
+	}
+	a.recordAll(entries)
+	return errs
+}
+
+// CheckForgetBoots returns the errors that [API.ForgetBoots] would return.
+func (a *API) CheckForgetBoots(names []string, by auth.Client) []error {
+	inPool := map[string]string{}
+	for _, b := range slices.Backward(a.Boots.List()) { // of each node the newest counts
+		inPool[b.Node] = b.Pool
+	}
+	farm, errs := a.Farm.Farm(), make([]error, len(names))
+	for i, name := range names {
+		pool, ok := inPool[name]
+		if !ok {
+			errs[i] = answer.NotFound("no boot of node %q is known", name)
+			continue
+		}
+		if n, ok := farm.Node(name); ok {
+			pool = n.Pool
+		}
+		errs[i] = by.May(pool)
+	}
+	return errs
 }
 
 // newest returns at most limit boots of a list that is sorted newest first. Half of them

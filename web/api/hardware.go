@@ -57,6 +57,9 @@ func (a *API) recordAll(entries []pools.AuditEntry) {
 	for _, e := range entries {
 		a.Log.Info("audit", "action", e.Action, "node", e.Node, "who", e.Actor)
 	}
+	if len(entries) == 0 {
+		return
+	}
 	if err := a.Audit.Add(entries...); err != nil {
 		a.Log.Error("audit not stored", "err", err)
 	}

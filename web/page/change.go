@@ -49,7 +49,7 @@ func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 // pickAll returns everything that the filter in the query describes.
 func (p *page) pickAll(r *request, do string) []string {
 	switch do {
-	case "forget":
+	case "forget", "adopt":
 		return unknownList(r).Picks(r.query, r.Unknowns)
 	case "release":
 		return leaseList(r).Picks(r.query, p.leaseInfos(r))

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -97,7 +98,7 @@ func (p *page) audit(r *request) (any, error) {
 	}
 	l := &table.List[pools.AuditEntry]{
 		Search: func(e *pools.AuditEntry) string {
-			return strings.ToLower(strings.Join([]string{e.Actor, e.Action, e.Node, e.Result}, "\n"))
+			return strings.ToLower(strings.Join(append(changeLines(e), e.Actor, e.Action, e.Node, e.Result), "\n"))
 		},
 		Columns: []table.Column[pools.AuditEntry]{
 			{Name: "time", Head: "Time", Of: table.One(func(e *pools.AuditEntry) string { return timeKey(e.Time) })},
@@ -112,13 +113,26 @@ func (p *page) audit(r *request) (any, error) {
 				machine.URL = table.NodePath(e.Node)
 			}
 			return table.Row{Cells: []table.Cell{
-				{Text: text.Clock(e.Time)}, {Text: printable.Line(e.Action, 120)}, machine, {Text: printable.Line(e.Result, maxText)}, {Text: printable.Line(e.Actor, 120)},
+				{Text: text.Clock(e.Time)}, {Text: printable.Line(e.Action, 120), Sub: changeLines(e)}, machine, {Text: printable.Line(e.Result, maxText)}, {Text: printable.Line(e.Actor, 120)},
 			}}
 		},
 	}
 	t := table.Table{Name: "Audit", Path: r.path, Empty: "Nobody has changed anything."}
 	index := snapshot.Once(r.Shared, "audit list", func() *table.Index[pools.AuditEntry] { return l.Index(all.entries) })
 	return index.View(t, r.query, l.Row), nil
+}
+
+// changeLines returns what an action has changed: "pool: web → db".
+func changeLines(e *pools.AuditEntry) (lines []string) {
+	or := func(s string) string { return cmp.Or(printable.Line(s, maxText), "none") }
+	for _, c := range e.Changes {
+		line := c.Field + ": " + or(c.After)
+		if c.Before != "" {
+			line = c.Field + ": " + or(c.Before) + " → " + or(c.After)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // configView is the state of the config file.

@@ -16,7 +16,7 @@ import (
 func (p *page) unknown(r *request) (any, error) {
 	t := table.Table{Name: "Unknown hardware", Path: r.path, Empty: "No unknown machine has asked for an address."}
 	if r.mayChange() {
-		t.Actions = []table.Pair{{Name: "forget", Value: "Forget"}}
+		t.Actions = []table.Pair{{Name: "adopt", Value: "Add as nodes"}, {Name: "forget", Value: "Forget"}}
 	}
 	return unknownList(r).View(t, r.query, r.Unknowns), nil
 }

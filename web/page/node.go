@@ -246,6 +246,9 @@ func nodeActions(m *snapshot.Machine, r *request) (all []table.Link) {
 	}
 	add("Next boot", "next")
 	add("Power", "power")
+	if m.Boot != nil {
+		add("Forget boots", "boots")
+	}
 	if m.Declared() {
 		return all
 	}

@@ -12,6 +12,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
+	"drover/pools/adopt"
 	"drover/web/client"
 )
 
@@ -65,24 +66,21 @@ func (a *adoption) run(cmd *cobra.Command, args []string) error {
 	for _, u := range seen {
 		byMAC[u.MAC] = u
 	}
-	nodes, errs := make([]pools.PoolNode, len(macs)), []error{}
-	for i, m := range macs {
+	var machines []pools.Unknown
+	var errs []error
+	for _, m := range macs {
 		u, ok := byMAC[m]
 		if !ok {
 			errs = append(errs, fmt.Errorf("no unknown machine has the MAC %s (drover unknown list)", m))
-			continue
 		}
-		name, err := a.nameOf(u, a.first+i)
-		errs = append(errs, err)
-		nodes[i] = pools.PoolNode{Pool: a.pool, Node: pools.Node{Name: name, MACs: []pools.MAC{m}, Tags: a.tags, IP: address}}
+		machines = append(machines, u)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if !address.IsValid() {
-		if err := a.addresses(cmd, nodes, byMAC); err != nil {
-			return err
-		}
+	nodes, err := a.nodes(cmd, machines, address)
+	if err != nil {
+		return err
 	}
 	var changes []pools.NodeChange
 	var names []string
@@ -121,7 +119,7 @@ func (a *adoption) check(args []string) (macs []pools.MAC, address netip.Addr, e
 }
 
 // nameOf returns the name of the node for a machine.
-func (a *adoption) nameOf(u pools.Unknown, index int) (string, error) {
+func (a *adoption) nameOf(u *pools.Unknown, index int) (string, error) {
 	t, err := template.New("name").Option("missingkey=error").Parse(a.name)
 	if err != nil {
 		return "", &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--name-template: %w", err)}
@@ -137,30 +135,23 @@ func (a *adoption) nameOf(u pools.Unknown, index int) (string, error) {
 	return b.String(), nil
 }
 
-// addresses gives each node a free address of the network that its machine asked from.
-func (a *adoption) addresses(cmd *cobra.Command, nodes []pools.PoolNode, machines map[pools.MAC]pools.Unknown) error {
-	free := map[string][]netip.Addr{} // by link
-	for i := range nodes {
-		u, link := machines[nodes[i].MACs[0]], ""
-		switch {
-		case u.Relay.IsValid():
-			link = u.Relay.String()
-		case u.Address.IsValid():
-			link = u.Address.String()
+// nodes returns the nodes for machines; with an address for the one that there is, else with
+// free ones.
+func (a *adoption) nodes(cmd *cobra.Command, machines []pools.Unknown, address netip.Addr) ([]pools.PoolNode, error) {
+	r := adopt.Rule{Pool: a.pool, Tags: a.tags, First: a.first, Name: a.nameOf}
+	if !address.IsValid() {
+		r.Free = func(link string, n int) ([]netip.Addr, error) {
+			return cli.Get(cmd.Context(), a.api, client.Addresses, "link", link, "limit", strconv.Itoa(min(n, 1000)))
 		}
-		if _, asked := free[link]; !asked {
-			all, err := cli.Get(cmd.Context(), a.api, client.Addresses, "link", link, "limit", strconv.Itoa(min(len(nodes), 1000)))
-			if err != nil {
-				return err
-			}
-			free[link] = all
-		}
-		if len(free[link]) == 0 {
-			return fmt.Errorf("%s: its network has no free address (--ip gives one)", u.MAC)
-		}
-		nodes[i].IP, free[link] = free[link][0], free[link][1:]
 	}
-	return nil
+	nodes, err := r.Nodes(machines)
+	if errors.Is(err, adopt.ErrNoAddress) {
+		err = fmt.Errorf("%w (--ip gives one)", err)
+	}
+	if address.IsValid() && len(nodes) == 1 {
+		nodes[0].IP = address
+	}
+	return nodes, err
 }
 
 // restart switches the machines of nodes off and on.

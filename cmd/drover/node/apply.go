@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/node/nodefile"
 	"drover/pools"
 	"drover/pools/config/mistake"
 	"drover/pools/natural"
+	"drover/pools/nodefile"
 	"drover/web/answer"
 )
 

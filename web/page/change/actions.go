@@ -31,12 +31,15 @@ func actions() map[string]action {
 	none := func(*Form) []Field { return nil }
 	return map[string]action{
 		"add":     {"Add a node", "Add", "", "", "/nodes", operator, true, addFields, planAdd},
+		"list":    {"Add several nodes", "Add", "", "", "/nodes", operator, true, listFields, planList},
+		"adopt":   {"Make nodes of", "Add", "They boot as nodes of the pool when they ask again.", "machines", "/unknown", operator, true, adoptFields, planAdopt},
 		"edit":    {"Edit", "Save", "", "nodes", "/nodes", operator, true, editFields, planEdit},
 		"move":    {"Move", "Move", "A machine moves with its next boot. Its Node leaves the old cluster after a drain.", "nodes", "/nodes", operator, true, moveFields, planMove},
 		"tag":     {"Tag", "Tag", "Tags take effect with the next boot; labels and taints at once.", "nodes", "/nodes", operator, true, tagFields, planTag},
 		"remove":  {"Remove", "Remove", "A removed machine that asks again is unknown hardware.", "nodes", "/nodes", operator, true, none, planRemove},
 		"next":    {"Next boot of", "Set", "It applies to the next boot alone, and starts none.", "nodes", "/nodes", operator, false, nextFields, planNext},
 		"power":   {"Switch", "Switch", "Off asks no operating system. Off, cycle and from the network end at once what runs there.", "nodes", "/nodes", operator, false, powerFields, planPower},
+		"boots":   {"Forget the boots of", "Forget", "Their timelines are gone. A machine that boots now begins anew with its next step.", "nodes", "/nodes", operator, false, none, planBoots},
 		"forget":  {"Forget", "Forget", "A machine comes back when it asks again.", "machines", "/unknown", operator, false, none, planForget},
 		"release": {"End the lease of", "End", "The machine does not notice before it renews: be sure that it is off.", "addresses", "/leases", operator, false, none, planRelease},
 		"read":    {"Read chassis", "Read", "", "chassis", "/chassis", operator, false, none, planRead},
@@ -171,6 +174,14 @@ func either(first, second []error) []error {
 		}
 	}
 	return first
+}
+
+func planBoots(f *Form) error {
+	what := func(string) []string { return []string{"boots: forgotten"} }
+	each(f, f.Picks, f.Picks, f.API.CheckForgetBoots(f.Picks, f.Client), what, func(_ context.Context, names []string) []error {
+		return f.API.ForgetBoots(names, f.Client)
+	})
+	return nil
 }
 
 func planForget(f *Form) error {

@@ -56,10 +56,11 @@ type Form struct {
 	Lines   []Line // the preview; nil: there is none yet
 	Acts    int    // lines that change something
 	Error   string
-	Blocked bool   // by the error: there is nothing to do
-	Done    int    // lines that were done, of a form that was not done as a whole
-	Back    string // where "Cancel" leads
-	Next    string // where the form leads when it is done
+	Blocked bool        // by the error: there is nothing to do
+	Done    int         // lines that were done, of a form that was not done as a whole
+	Back    string      // where "Cancel" leads
+	Next    string      // where the form leads when it is done
+	Other   *table.Link // a form for the same, in another way
 
 	action action
 	apply  func(ctx context.Context, only func(Line) bool) (undone []Line, err error)
@@ -92,8 +93,10 @@ func (f *Form) act(target string, changes ...string) {
 	f.Acts++
 }
 
-// value returns the value of an input.
-func (f *Form) value(name string) string { return f.Values.Get(inputPrefix + name) }
+// value returns the value of an input. Browsers send lines with CR LF, and show them without.
+func (f *Form) value(name string) string {
+	return strings.ReplaceAll(f.Values.Get(inputPrefix+name), "\r\n", "\n")
+}
 
 // may reports whether the client may change the machines of a pool.
 func (f *Form) may(pool string) bool { return f.Client.May(pool) == nil }
@@ -226,23 +229,16 @@ const fingerprintSize = 11
 
 // marker returns the function that returns the fingerprint of a line of the form.
 func (f *Form) marker() func(Line) string {
-	form, _ := json.Marshal([]any{f.Do, f.inputs()}) // texts
+	inputs := map[string]string{}
+	for _, field := range f.Fields {
+		inputs[field.Name] = f.value(field.Name)
+	}
+	form, _ := json.Marshal([]any{f.Do, inputs}) // texts
 	return func(l Line) string {
 		line, _ := json.Marshal([]any{l.Target, l.Changes}) // texts
 		sum := sha256.Sum256(slices.Concat(form, line))
 		return base64.RawURLEncoding.EncodeToString(sum[:8])
 	}
-}
-
-// inputs returns the values of the inputs.
-func (f *Form) inputs() url.Values {
-	out := url.Values{}
-	for name, v := range f.Values {
-		if strings.HasPrefix(name, inputPrefix) {
-			out[name] = v
-		}
-	}
-	return out
 }
 
 // Seen returns the fingerprints of the lines that change something, as one text.

@@ -51,6 +51,8 @@ func addFields(f *Form) []Field {
 	f.Title, f.Back = "Add a node", "/nodes"
 	if len(n.MACs) > 0 {
 		f.Back = "/unknown"
+	} else {
+		f.Other = &table.Link{Text: "Add several", URL: "/change?do=list"}
 	}
 	return nodeFields(f, &n)
 }
