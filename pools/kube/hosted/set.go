@@ -123,11 +123,11 @@ func (w *worker) started() {
 // run.
 func (w *worker) health(ctx context.Context) (rolledOut, err error) {
 	c := w.controller
-	w.status.Parts = nil
-	if w.set == nil {
+	set, err := c.typed().AppsV1().StatefulSets(c.Namespace).Get(ctx, w.plane.StatefulSet(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		w.status.Parts = nil
 		return nil, w.down(&waiting{starting, "there is no pod yet"})
 	}
-	set, err := c.typed().AppsV1().StatefulSets(c.Namespace).Get(ctx, w.plane.StatefulSet(), metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +135,7 @@ func (w *worker) health(ctx context.Context) (rolledOut, err error) {
 	if err != nil {
 		return nil, err
 	}
+	w.status.Parts = nil
 	if len(pods.Items) == 0 {
 		return nil, w.down(&waiting{starting, "there is no pod yet"})
 	}

@@ -210,14 +210,14 @@ func (w *worker) look(ctx context.Context, k *keys) {
 		return // it is in the status
 	}
 	switch {
-	case err != nil:
-		w.status.unknown(Available, "Unknown", err.Error(), w.now())
-	case w.tenant == nil:
-		w.status.unknown(Available, "NotAsked", "kube-apiserver runs, and drover has no key or address to ask it", w.now())
-	default:
+	case w.tenant != nil:
 		if _, err := w.ask(ctx); err == nil {
 			_ = w.count(ctx) // the round has an error already
 		}
+	case err != nil:
+		w.status.unknown(Available, "Unknown", err.Error(), w.now())
+	default:
+		w.status.unknown(Available, "NotAsked", "kube-apiserver runs, and drover has no key or address to ask it", w.now())
 	}
 }
 
