@@ -46,8 +46,6 @@ func keysOf(tenant string) string {
 // testRemoval removes tenants whose removal is not the usual one.
 func (f *farm) testRemoval(t *testing.T, tenant pools.Cluster) {
 	others := func(more ...pools.Cluster) { f.controller.Set(append([]pools.Cluster{tenant}, more...)) }
-	keep := func(c pools.Cluster) pools.Cluster { c.DeletionPolicy = pools.Retain; return c }
-
 	t.Run("never started", func(t *testing.T) {
 		others(balanced(outside("never")))
 		f.notReady("never", "NoAddress", "has no address yet")
@@ -58,7 +56,7 @@ func (f *farm) testRemoval(t *testing.T, tenant pools.Cluster) {
 		c := outside("broken")
 		others(c)
 		f.notReady("broken", "Starting", "")
-		c = with(keep(c), func(cp *pools.ControlPlane) { cp.ExtraArgs.Etcd = map[string]string{"data-dir": "/"} })
+		c = with(retained(c), func(cp *pools.ControlPlane) { cp.ExtraArgs.Etcd = map[string]string{"data-dir": "/"} })
 		others(c)
 		f.notReady("broken", "Error", "data-dir")
 		f.stop()
@@ -70,48 +68,56 @@ func (f *farm) testRemoval(t *testing.T, tenant pools.Cluster) {
 		c := outside("hasty")
 		others(c)
 		f.notReady("hasty", "Starting", "")
-		others(keep(c))
+		others(retained(c))
 		others()
 		f.wantLeft(t, "hasty", keysOf("hasty"))
 	})
-	t.Run("hosted no more", func(t *testing.T) {
-		const object = `{apiVersion: drover.dev/v1alpha1, kind: Tenant, metadata: {name: moved, namespace: farm}, spec: {%s}}`
-		apply := func(spec string) {
-			t.Helper()
-			if out, err := f.admin.Kubectl(t.Context(), strings.NewReader(fmt.Sprintf(object, spec)), "apply", "-f", "-"); err != nil {
-				t.Fatal(out, err)
-			}
+	t.Run("hosted no more", func(t *testing.T) { f.testMoved(t, others) })
+	t.Run("killed on the way", func(t *testing.T) { f.testHalfway(t, others) })
+	f.ready("tenant-a", version)
+}
+
+func retained(c pools.Cluster) pools.Cluster { c.DeletionPolicy = pools.Retain; return c }
+
+// testMoved gives a tenant a kubeconfig in place of its control plane.
+func (f *farm) testMoved(t *testing.T, others func(...pools.Cluster)) {
+	const object = `{apiVersion: drover.dev/v1alpha1, kind: Tenant, metadata: {name: moved, namespace: farm}, spec: {%s}}`
+	apply := func(spec string) {
+		t.Helper()
+		if out, err := f.admin.Kubectl(t.Context(), strings.NewReader(fmt.Sprintf(object, spec)), "apply", "-f", "-"); err != nil {
+			t.Fatal(out, err)
 		}
-		apply("controlPlane: {version: v1.37.1, endpoint: {serviceType: ClusterIP, address: 10.231.0.5}}")
-		others(keep(outside("moved")))
-		f.notReady("moved", "Starting", "")
-		apply("kubeconfig: moved.conf")
-		others(pools.Cluster{Name: "moved", Kubeconfig: "moved.conf"})
-		f.wantLeft(t, "moved", keysOf("moved"))
-		if _, err := f.admin.Kubectl(t.Context(), nil, "delete", "tenants.drover.dev", "moved", "-n", namespace); err != nil {
+	}
+	apply("controlPlane: {version: v1.37.1, endpoint: {serviceType: ClusterIP, address: 10.231.0.5}}")
+	others(retained(outside("moved")))
+	f.notReady("moved", "Starting", "")
+	apply("kubeconfig: moved.conf")
+	others(pools.Cluster{Name: "moved", Kubeconfig: "moved.conf"})
+	f.wantLeft(t, "moved", keysOf("moved"))
+	if _, err := f.admin.Kubectl(t.Context(), nil, "delete", "tenants.drover.dev", "moved", "-n", namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testHalfway goes on with a removal that ended on its way.
+func (f *farm) testHalfway(t *testing.T, others func(...pools.Cluster)) {
+	c := retained(outside("halfway"))
+	others(c)
+	f.notReady("halfway", "Starting", "")
+	f.stop()
+	for _, args := range []string{"delete service halfway-api", "delete statefulset halfway-control-plane"} {
+		if _, err := f.admin.Kubectl(t.Context(), nil, append(strings.Fields(args), "-n", namespace)...); err != nil {
 			t.Fatal(err)
 		}
-	})
-	t.Run("killed on the way", func(t *testing.T) {
-		c := keep(outside("halfway"))
-		others(c)
-		f.notReady("halfway", "Starting", "")
-		f.stop()
-		for _, args := range []string{"delete service halfway-api", "delete statefulset halfway-control-plane"} {
-			if _, err := f.admin.Kubectl(t.Context(), nil, append(strings.Fields(args), "-n", namespace)...); err != nil {
-				t.Fatal(err)
-			}
-		}
-		f.start()
-		others()
-		f.wantLeft(t, "halfway", keysOf("halfway"))
-		c.DeletionPolicy = pools.Delete // what is left comes back, and goes with the next policy
-		others(c)
-		f.notReady("halfway", "Starting", "")
-		others()
-		f.wantLeft(t, "halfway", "")
-	})
-	f.ready("tenant-a", version)
+	}
+	f.start()
+	others()
+	f.wantLeft(t, "halfway", keysOf("halfway"))
+	c.DeletionPolicy = pools.Delete // what is left comes back, and goes with the next policy
+	others(c)
+	f.notReady("halfway", "Starting", "")
+	others()
+	f.wantLeft(t, "halfway", "")
 }
 
 // testForeign gives objects of others the names of a tenant's. They stay as they are.

@@ -115,25 +115,25 @@ func Remove(ctx context.Context, client dynamic.Interface, label, value string, 
 		return err
 	}
 	for _, o := range slices.Backward(all) {
-		if _, err := Delete(ctx, client, label, value, o); err != nil {
+		if err := Delete(ctx, client, label, value, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Delete deletes an object that has the given label, as it was when that was read, and
-// reports whether there was one.
-func Delete(ctx context.Context, client dynamic.Interface, label, value string, o *unstructured.Unstructured) (bool, error) {
+// Delete deletes an object that has the given label, as it was when that was read. One that
+// does not exist, or is another's, is left alone.
+func Delete(ctx context.Context, client dynamic.Interface, label, value string, o *unstructured.Unstructured) error {
 	live, err := Live(ctx, client, o)
 	if err != nil || live == nil || live.GetLabels()[label] != value || live.GetDeletionTimestamp() != nil {
-		return false, err
+		return err
 	}
 	err = resource(client, o).Delete(ctx, o.GetName(), Exactly(live))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("%s %q: %w", o.GetKind(), o.GetName(), err)
+		return fmt.Errorf("%s %q: %w", o.GetKind(), o.GetName(), err)
 	}
-	return true, nil
+	return nil
 }
 
 // Exactly returns the options that delete an object only while it is as given.

@@ -153,7 +153,7 @@ func (c *Controller) remove(ctx context.Context, tenant string, r *remains) erro
 		named.SetGroupVersionKind(o.kind)
 		named.SetName(o.name)
 		named.SetNamespace(c.Namespace)
-		if _, err := apply.Delete(ctx, c.dyn(), manifests.TenantLabel, tenant, named); err != nil {
+		if err := apply.Delete(ctx, c.dyn(), manifests.TenantLabel, tenant, named); err != nil {
 			return err
 		}
 	}
