@@ -247,7 +247,7 @@ func TestPowerWhileBooting(t *testing.T) {
 	fixture.WantText(t, "the preview", shown, "This will change 2", "it is new")
 	values.Set("seen", seen.FindStringSubmatch(shown)[1])
 	values.Set("step", "do")
-	s.API.Boots = bootList([]boots.Record{boot(1, "m1", "tenant-a", 5, time.Second, "")})
+	s.Boots = bootList([]boots.Record{boot(1, "m1", "tenant-a", 5, time.Second, "")})
 	if resp := s.post(header, values); resp.Code != 303 || len(m.asked) != 1 {
 		t.Errorf("got %d %s, asked %q", resp.Code, resp.Body, m.asked)
 	}
