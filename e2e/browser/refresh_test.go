@@ -32,7 +32,7 @@ func BenchmarkRefresh(b *testing.B) {
 	b.Run("collect", func(b *testing.B) {
 		defer processor(b)()
 		for b.Loop() {
-			snapshot.New(f.Web.API, f.Live.Farm())
+			snapshot.New(f.Web.API, f.Live.Farm(), nil)
 		}
 	})
 	c := loggedIn(b, f)

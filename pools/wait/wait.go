@@ -1,5 +1,5 @@
-// Package wait has [Sleep], which a context can end. It knows nothing of retries: the
-// callers choose their delays.
+// Package wait has [Sleep], which a context can end, and [Pace] for long computations. It knows
+// nothing of retries: the callers choose their delays.
 package wait
 
 import (

@@ -128,7 +128,7 @@ func (a *API) node(w http.ResponseWriter, r *http.Request, name string, code int
 		return noNode(name)
 	}
 	w.Header().Set("ETag", etag(&n.PoolNode))
-	info := a.withStatus(a.withMoves(n), a.observe())[0]
+	info := a.withStatus(a.withMoves(n), a.observe(nil), nil)[0]
 	info.PoolNode = shown(info.PoolNode, client(r))
 	answer.JSON(w, code, info)
 	return nil

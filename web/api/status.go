@@ -7,7 +7,11 @@ import (
 
 	"drover/pools"
 	"drover/pools/boots"
+	"drover/pools/wait"
 )
+
+// perStep is the number of machines that are looked at between two steps of a [wait.Pace].
+const perStep = 500
 
 // observed is what the server knows of its machines at a moment, to make their status.
 type observed struct {
@@ -18,9 +22,16 @@ type observed struct {
 	poolTags map[string][]string
 }
 
-func (a *API) observe() observed {
+// observe gives way at a pace, as do those that call it; nil: it does not.
+func (a *API) observe(pace *wait.Pace) observed {
 	now := a.Now()
-	records, leases := boots.MarkStuck(a.Boots.List(), now), a.Leases.List()
+	pace.Step()
+	records := a.Boots.List()
+	pace.Step()
+	records = boots.MarkStuck(records, now)
+	pace.Step()
+	leases := a.Leases.List()
+	pace.Step()
 	o := observed{
 		records, make(map[string]*boots.Record, len(records)), make(map[pools.MAC]netip.Addr, len(leases)),
 		map[string]pools.PowerNode{}, map[string][]string{},
@@ -36,6 +47,7 @@ func (a *API) observe() observed {
 			o.leases[l.MAC] = l.Address
 		}
 	}
+	pace.Step()
 	for _, job := range a.Power.Jobs() { // the newest first
 		for _, n := range job.Nodes {
 			if _, newer := o.power[n.Name]; !newer && n.State != "" && n.State != "unknown" {
@@ -111,9 +123,12 @@ func (o *observed) catchAll() (out []pools.NodeInfo) {
 }
 
 // withStatus sets the status of nodes.
-func (a *API) withStatus(nodes []pools.NodeInfo, o observed) []pools.NodeInfo {
+func (a *API) withStatus(nodes []pools.NodeInfo, o observed, pace *wait.Pace) []pools.NodeInfo {
 	all := make([]pools.NodeStatus, len(nodes))
 	for i := range nodes {
+		if i%perStep == 0 {
+			pace.Step()
+		}
 		o.status(&all[i], &nodes[i])
 		nodes[i].Status = &all[i]
 	}
@@ -128,9 +143,9 @@ type Machine struct {
 
 // Machines returns all nodes, then the machines of catch-all pools that have booted, each
 // with its status; and all boots, the newest first, with those marked that are stuck.
-func (a *API) Machines() (all []Machine, records []boots.Record) {
-	o := a.observe()
-	nodes := a.nodesOf(o)
+func (a *API) Machines(pace *wait.Pace) (all []Machine, records []boots.Record) {
+	o := a.observe(pace)
+	nodes := a.nodesOf(o, pace)
 	all = make([]Machine, len(nodes))
 	for i := range nodes {
 		all[i] = Machine{&nodes[i], o.boots[nodes[i].Name]}
@@ -139,10 +154,16 @@ func (a *API) Machines() (all []Machine, records []boots.Record) {
 }
 
 // allNodes returns the nodes of [API.Machines].
-func (a *API) allNodes() []pools.NodeInfo { return a.nodesOf(a.observe()) }
+func (a *API) allNodes() []pools.NodeInfo {
+	var pace wait.Pace
+	return a.nodesOf(a.observe(&pace), &pace)
+}
 
-func (a *API) nodesOf(o observed) []pools.NodeInfo {
-	return a.withStatus(append(a.withMoves(a.Farm.Farm().Nodes()...), o.catchAll()...), o)
+func (a *API) nodesOf(o observed, pace *wait.Pace) []pools.NodeInfo {
+	nodes := a.Farm.Farm().Nodes()
+	pace.Step()
+	nodes = append(a.withMoves(nodes...), o.catchAll()...)
+	return a.withStatus(nodes, o, pace)
 }
 
 // CountStates returns how many machines each pool has in each state, those of catch-all

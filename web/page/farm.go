@@ -79,34 +79,9 @@ func (p *page) tags(r *request) (any, error) {
 	return l.View(table.Table{Name: "Tags", Path: r.path, Empty: "The config has no tag."}, r.query, all), nil
 }
 
-// health is what is wrong with a cluster.
-type health struct {
-	failing bool     // nodes cannot join it, or its API server does not answer
-	texts   []string // errors first
-}
-
-// clusterHealth returns what is wrong with clusters. A warning is no failure: credentials that end
-// soon are good still.
-func clusterHealth(r *request) map[string]health {
-	all := map[string]health{}
-	for _, warnings := range []bool{false, true} {
-		for _, problem := range r.Problems {
-			name, ok := strings.CutPrefix(problem.Part, "cluster ")
-			if !ok || problem.Warning != warnings {
-				continue
-			}
-			h := all[name]
-			h.failing = h.failing || !problem.Warning
-			h.texts = append(h.texts, printable.Line(problem.Problem, 2*maxText))
-			all[name] = h
-		}
-	}
-	return all
-}
-
 // clusters is the list of clusters.
 func (p *page) clusters(r *request) (any, error) {
-	wrong, machines, ready := clusterHealth(r), machineIndex(r).Count("cluster"), map[string]int{}
+	wrong, machines, ready := snapshot.ClusterHealth(r.Problems), machineIndex(r).Count("cluster"), map[string]int{}
 	for i := range r.Machines {
 		if m := &r.Machines[i]; m.State == string(pools.NodeReady) {
 			ready[clusterOf(m)]++
@@ -119,15 +94,15 @@ func (p *page) clusters(r *request) (any, error) {
 	l := &table.List[pools.ClusterInfo]{
 		Columns: []table.Column[pools.ClusterInfo]{
 			{Name: "name", Head: "Cluster", Of: table.One(func(v *pools.ClusterInfo) string { return v.Name })},
-			{Name: "state", Head: "State", Of: table.One(func(v *pools.ClusterInfo) string { return strings.Join(wrong[v.Name].texts, "\n") })},
+			{Name: "state", Head: "State", Of: table.One(func(v *pools.ClusterInfo) string { return strings.Join(wrong[v.Name].Texts, "\n") })},
 			{Name: "nodes", Head: "Machines", Of: table.One(func(v *pools.ClusterInfo) string { return fmt.Sprint(v.Nodes) })},
 			{Head: "Ready in it"},
 			{Name: "pool", Head: "Pools", Of: table.Many(func(v *pools.ClusterInfo) []string { return v.Pools }), Pick: true},
 			{Head: "Control plane"},
 		},
 		Row: func(v *pools.ClusterInfo) table.Row {
-			how := table.Cell{Text: "nodes can join", Sub: wrong[v.Name].texts}
-			if wrong[v.Name].failing {
+			how := table.Cell{Text: "nodes can join", Sub: wrong[v.Name].Texts}
+			if wrong[v.Name].Failing {
 				how.Text, how.State = "", snapshot.Failing
 			}
 			kind := table.Cell{Text: "elsewhere", Sub: []string{v.Endpoint}}

@@ -151,8 +151,8 @@ const streamPath = "/events"
 // to a server, and needs some for the rest.
 const (
 	maxStreams     = 256
-	maxStreamsEach = 64 // of a principal
-	maxStreamsHere = 4  // of a session
+	maxStreamsEach = 224 // of a principal
+	maxStreamsHere = 4   // of a session
 )
 
 // stream returns the handler of the stream of a view, which tells its page when to ask for it

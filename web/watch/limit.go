@@ -10,7 +10,7 @@ import (
 // The streams of the API at a time.
 const (
 	maxWatchers     = 64
-	maxWatchersEach = 16 // of a principal
+	maxWatchersEach = 48 // of a principal
 )
 
 // NewLimit returns the limit of the streams of several feeds together.

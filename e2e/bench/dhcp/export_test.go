@@ -17,3 +17,6 @@ var Add = (*Report).add
 
 // Failure is the error of a run.
 var Failure = (*Report).failure
+
+// PathOf is the page that a person has open.
+var PathOf = pathOf

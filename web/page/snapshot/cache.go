@@ -1,9 +1,11 @@
 package snapshot
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
+	"drover/pools/wait"
 	"drover/web/api"
 )
 
@@ -14,6 +16,7 @@ type Shared struct {
 	mu    sync.Mutex
 	made  time.Time     // by the clock of this process
 	cost  time.Duration // of it and its pages
+	turns turns
 	pages map[string]*Page
 	once  map[string]*derived
 }
@@ -57,8 +60,27 @@ const maxPages = 256
 type Cache struct {
 	API *api.API
 
-	mu   sync.Mutex
-	last *Shared
+	mu    sync.Mutex
+	last  *Shared
+	turns turns
+}
+
+// turns are the places for computations at a time: one thread fewer than Go has stays free for the
+// protocols. On a host with one processor the one computation gives way.
+type turns chan struct{}
+
+// take runs a computation in its turn, and returns what it cost: the time that it did not wait.
+func (t turns) take(f func(*wait.Pace)) time.Duration {
+	if t != nil {
+		t <- struct{}{}
+		defer func() { <-t }()
+	}
+	var pace wait.Pace
+	pace.Step()
+	began := time.Now()
+	f(&pace)
+	pace.Step() // before the next one
+	return time.Since(began) - pace.Slept
 }
 
 // Forget makes the next request see what has changed just now.
@@ -77,10 +99,12 @@ func (c *Cache) Get() *Shared {
 	if s := c.last; s != nil && s.Farm == farm && s.fresh() {
 		return s
 	}
-	began := time.Now()
-	s := &Shared{Snapshot: New(c.API, farm)}
+	if c.turns == nil {
+		c.turns = make(turns, max(1, runtime.GOMAXPROCS(0)-1))
+	}
+	s := &Shared{turns: c.turns}
+	s.cost = c.turns.take(func(pace *wait.Pace) { s.Snapshot = New(c.API, farm, pace) })
 	s.made = time.Now()
-	s.cost = s.made.Sub(began)
 	c.last = s
 	return s
 }
@@ -121,14 +145,18 @@ func (s *Shared) Rendered(key string, render func() ([]byte, error)) (*Page, err
 	if page.parts != nil {
 		return page, nil
 	}
-	began := time.Now()
-	body, err := render()
+	var err error
+	cost := s.turns.take(func(*wait.Pace) {
+		var body []byte
+		if body, err = render(); err == nil {
+			page.set(body)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	page.set(body)
 	s.mu.Lock()
-	s.cost += time.Since(began)
+	s.cost += cost
 	s.mu.Unlock()
 	return page, nil
 }

@@ -13,6 +13,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/resolve"
+	"drover/pools/wait"
 	"drover/web/api"
 )
 
@@ -38,8 +39,12 @@ type Machine struct {
 	Problem string      // what is wrong with it, as text
 }
 
-// New returns what an API knows now of the machines of a farm.
-func New(a *api.API, farm *resolve.Farm) *Snapshot {
+// perStep is the number of machines that are looked at between two steps of a [wait.Pace].
+const perStep = 500
+
+// New returns what an API knows now of the machines of a farm. It gives way at a pace; nil: it does
+// not.
+func New(a *api.API, farm *resolve.Farm, pace *wait.Pace) *Snapshot {
 	s := &Snapshot{
 		Farm: farm, Now: a.Now(), Counts: map[string]int{},
 		Unknowns: a.Unknowns.List(), Problems: a.Ready(context.Background()),
@@ -48,11 +53,14 @@ func New(a *api.API, farm *resolve.Farm) *Snapshot {
 	for i := range farm.Config.Pools {
 		inPool[farm.Config.Pools[i].Name] = &farm.Config.Pools[i]
 	}
-	all, records := a.Machines()
+	all, records := a.Machines(pace)
 	s.Records = records
 	s.Machines, s.ByName = make([]Machine, len(all)), make(map[string]*Machine, len(all))
 	groups := map[string]*Cause{}
 	for i := range all {
+		if i%perStep == 0 {
+			pace.Step()
+		}
 		m := &s.Machines[i]
 		m.Machine, m.InPool = all[i], inPool[all[i].Pool]
 		m.State = stateOf(&all[i])
