@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"pools/audit":               {"drover/pools"},
 	"pools/nodefile":            {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/migrate/inventory"},
 	"pools/atomicfile":          {},
+	"pools/ifaddr":              {},
 	"pools/lograte":             {},
 	"pools/natural":             {},
 	"pools/printable":           {},
@@ -240,7 +241,7 @@ var mayImport = map[string][]string{
 
 // leaves are packages that every folder may import, imagebuild too. They have no state
 // and import none of ours.
-var leaves = []string{"drover/pools/atomicfile", "drover/pools/lograte", "drover/pools/printable", "drover/pools/wait"}
+var leaves = []string{"drover/pools/atomicfile", "drover/pools/ifaddr", "drover/pools/lograte", "drover/pools/printable", "drover/pools/wait"}
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{

@@ -16,6 +16,7 @@ import (
 	"drover/dhcp/ratelimit"
 	"drover/dhcp/shed"
 	"drover/pools"
+	"drover/pools/ifaddr"
 )
 
 // intakeTurn is how many batches are read before the workers get a turn on the same
@@ -98,10 +99,8 @@ func allServers() netip.Addr { return netip.MustParseAddr("ff05::1:3") }
 func (in *intake) refresh() {
 	in.hosts = map[netip.Addr]bool{allAgents(): true, allServers(): true}
 	all, _ := net.InterfaceAddrs() // without them those of the interface are left
-	for _, a := range all {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			in.hosts[p.Addr()] = true
-		}
+	for _, p := range ifaddr.Prefixes(all) {
+		in.hosts[p.Addr()] = true
 	}
 	for _, a := range in.sockets.addresses {
 		if !in.own.IsValid() && !a.IsLinkLocalUnicast() && in.Networks.InSubnet(a) {

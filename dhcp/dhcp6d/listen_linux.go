@@ -20,6 +20,7 @@ import (
 	"drover/dhcp/packetio"
 	"drover/dhcp/shed"
 	"drover/pools"
+	"drover/pools/ifaddr"
 )
 
 // receiveBuffer holds the requests of a room that powers on, in bytes.
@@ -127,8 +128,8 @@ func (c *sockets) isCurrent() bool {
 // addresses returns the IPv6 addresses of an interface.
 func addresses(ifi *net.Interface) (found []netip.Addr, err error) {
 	list, err := ifi.Addrs()
-	for _, a := range list {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() {
+	for _, p := range ifaddr.Prefixes(list) {
+		if p.Addr().Is6() {
 			found = append(found, p.Addr())
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"drover/dhcp"
 	"drover/dhcp/shed"
 	"drover/pools"
+	"drover/pools/ifaddr"
 )
 
 // intakeTurn is how many batches are read before the workers get a turn on the
@@ -147,10 +148,8 @@ func (in *intake) isHost(a netip.Addr, now time.Time) bool {
 	if now.Sub(in.refreshed) > time.Second { // an address may have come since
 		in.refreshed = now
 		list, _ := net.InterfaceAddrs() // without them, those of the interface are left
-		for _, a := range list {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				in.hosts[p.Addr()] = true
-			}
+		for _, p := range ifaddr.Prefixes(list) {
+			in.hosts[p.Addr()] = true
 		}
 	}
 	return in.hosts[a]

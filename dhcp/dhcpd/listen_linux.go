@@ -18,6 +18,7 @@ import (
 	"drover/dhcp/packetio"
 	"drover/dhcp/shed"
 	"drover/pools"
+	"drover/pools/ifaddr"
 )
 
 const (
@@ -245,11 +246,5 @@ func addresses(ifi *net.Interface) ([]netip.Prefix, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []netip.Prefix
-	for _, a := range list {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			found = append(found, p)
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(ifaddr.Prefixes(list), func(p netip.Prefix) bool { return !p.Addr().Is4() }), nil
 }

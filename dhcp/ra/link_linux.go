@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/pools"
+	"drover/pools/ifaddr"
 )
 
 // maxFrame holds a frame of an Ethernet with jumbo frames.
@@ -57,10 +58,8 @@ func identify(name string) (id identity, err error) {
 	if err != nil {
 		return id, err
 	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			id.addresses = append(id.addresses, p.Addr())
-		}
+	for _, p := range ifaddr.Prefixes(addrs) {
+		id.addresses = append(id.addresses, p.Addr())
 	}
 	if i := slices.IndexFunc(id.addresses, func(a netip.Addr) bool { return a.Is6() && a.IsLinkLocalUnicast() }); i >= 0 {
 		id.addr = id.addresses[i]

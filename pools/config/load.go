@@ -10,6 +10,7 @@ import (
 	"drover/pools/config/include"
 	"drover/pools/config/mistake"
 	"drover/pools/config/objects"
+	"drover/pools/ifaddr"
 	"drover/pools/resolve"
 )
 
@@ -108,8 +109,8 @@ func localsOf(names []string, wanted func(netip.Addr) bool) (found []resolve.Loc
 }
 
 func locals(name string, addrs []net.Addr, wanted func(netip.Addr) bool) (found []resolve.Local) {
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && wanted(p.Addr()) {
+	for _, p := range ifaddr.Prefixes(addrs) {
+		if wanted(p.Addr()) {
 			found = append(found, resolve.Local{Interface: name, Prefix: p})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"drover/cmd/drover/cli/routes"
+	"drover/pools/ifaddr"
 )
 
 // card is a network card of this host with an IPv4 address.
@@ -24,9 +25,8 @@ func networkCards(proc fs.FS) (out []card) {
 			continue
 		}
 		addrs, _ := i.Addrs()
-		for _, a := range addrs {
-			p, err := netip.ParsePrefix(a.String())
-			if err == nil && p.Addr().Is4() && p.Bits() <= 30 {
+		for _, p := range ifaddr.Prefixes(addrs) {
+			if p.Addr().Is4() && p.Bits() <= 30 {
 				out = append(out, card{i.Name, p})
 				break
 			}

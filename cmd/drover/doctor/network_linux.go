@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"drover/dhcp/bootprogram"
 	"drover/dhcp/wire"
 	"drover/pools"
+	"drover/pools/ifaddr"
 )
 
 // ports checks that no other program holds a port of the server, which must not run.
@@ -104,12 +106,7 @@ func (d *doctor) otherServers(ctx context.Context) {
 // isLocal reports whether an address is one of this host.
 func (d *doctor) isLocal(a netip.Addr) bool {
 	addrs, _ := net.InterfaceAddrs() // none: no address is local
-	for _, l := range addrs {
-		if p, err := netip.ParsePrefix(l.String()); err == nil && p.Addr() == a {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ifaddr.Prefixes(addrs), func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 // askDHCP broadcasts a DISCOVER of an invented machine on an interface, and returns the

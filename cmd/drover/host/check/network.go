@@ -8,6 +8,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/routes"
+	"drover/pools/ifaddr"
 )
 
 // vxlanHeaders are the bytes that VXLAN adds to a packet over IPv4.
@@ -29,8 +30,8 @@ func links() (all []link) {
 	for _, i := range list {
 		l := link{name: i.Name, mtu: i.MTU}
 		addrs, _ := i.Addrs() // one that just went has none
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+		for _, p := range ifaddr.Prefixes(addrs) {
+			if p.Addr().Is4() {
 				l.prefixes = append(l.prefixes, p)
 			}
 		}

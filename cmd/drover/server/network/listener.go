@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"drover/pools/ifaddr"
 	"drover/pools/resolve"
 )
 
@@ -58,10 +59,8 @@ func BootAddresses(f *resolve.Farm) []netip.Addr {
 func hostAddresses() map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	addrs, _ := net.InterfaceAddrs() // without any, no address is known
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			all[p.Addr()] = true
-		}
+	for _, p := range ifaddr.Prefixes(addrs) {
+		all[p.Addr()] = true
 	}
 	return all
 }
@@ -75,15 +74,12 @@ func servedAddresses(names []string, host map[netip.Addr]bool) (found []netip.Ad
 			continue // it may come later
 		}
 		addrs, _ := i.Addrs() // none: it has gone
-		for _, text := range addrs {
-			p, err := netip.ParsePrefix(text.String())
-			switch a := p.Addr(); {
-			case err != nil:
-			case a.Is6() && a.IsLinkLocalUnicast():
-				found = append(found, a.WithZone(name))
-			default:
-				found = append(found, a)
+		for _, p := range ifaddr.Prefixes(addrs) {
+			a := p.Addr()
+			if a.Is6() && a.IsLinkLocalUnicast() {
+				a = a.WithZone(name)
 			}
+			found = append(found, a)
 		}
 	}
 	for a := range host {

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+
+	"drover/pools/ifaddr"
 )
 
 // Names returns the names of this host under which clients reach a listener at an address of the
@@ -18,9 +20,9 @@ func Names(listener string) (all []string) {
 		all = append(all, name)
 	}
 	addrs, _ := net.InterfaceAddrs() // none: the config has names as well
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
-			all = append(all, n.IP.String())
+	for _, p := range ifaddr.Prefixes(addrs) {
+		if a := p.Addr(); a.IsGlobalUnicast() {
+			all = append(all, a.String())
 		}
 	}
 	return all
