@@ -33,6 +33,13 @@ const maxNodes = 1 << 20
 // is parsed: each value takes 200 bytes of memory. 10 000 machines need 40 000.
 const maxSeparators = 1 << 19
 
+// maxKey bounds a key, in bytes, and maxPath the path of a key, which is kept with its line. The
+// longest keys are paths of files.
+const (
+	maxKey  = 1 << 10
+	maxPath = 2 << 10
+)
+
 // decoder reads YAML into a struct by its json tags, strictly and totally: it
 // goes on after a mistake and reports them all. It remembers the line of every
 // value by its path ("pools[0].nodes[2].ip").
@@ -41,7 +48,9 @@ type decoder struct {
 	json   bool // the input is JSON: strings are quoted, and null removes a value
 	lines  map[string]int
 	errs   mistake.Errors
+	more   int // mistakes of JSON behind the first ones
 	budget int
+	inList bool // of a free-form map, whose items have the path of the list and no line
 }
 
 // YAML reads the one document in data into v, a pointer to a struct. Its errors call it
@@ -106,6 +115,12 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 // syntaxError turns "yaml: line 3: mapping values are not allowed" into a mistake
 // with a line.
 func (d *decoder) syntaxError(err error) {
+	if all, ok := errors.AsType[*yaml.TypeError](err); ok {
+		for _, text := range all.Errors {
+			d.syntaxError(errors.New("yaml: " + text))
+		}
+		return
+	}
 	at, msg, hint := *firstLine, err.Error(), "mind the indentation and the quotes"
 	if m := yamlLine.FindStringSubmatch(msg); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
@@ -120,7 +135,18 @@ func (d *decoder) syntaxError(err error) {
 }
 
 func (d *decoder) failf(n *yaml.Node, path, hint, format string, args ...any) {
+	if d.json && len(d.errs) >= maxMistakes {
+		d.more++
+		return
+	}
 	d.errs = append(d.errs, &mistake.Error{Origin: pools.Origin{File: d.file, Line: n.Line, Path: path}, Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// record notes the line of a value or of its key.
+func (d *decoder) record(path string, n *yaml.Node) {
+	if !d.inList {
+		d.lines[path] = n.Line
+	}
 }
 
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
@@ -130,7 +156,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	if d.spent(n, 1) {
 		return
 	}
-	d.lines[path] = n.Line
+	d.record(path, n)
 	if v.Kind() == reflect.Pointer {
 		p := reflect.New(v.Type().Elem())
 		if !v.IsNil() {
@@ -275,7 +301,11 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 	}
 	s := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
 	for i, item := range n.Content {
-		d.decode(item, s.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		at := path
+		if !d.inList {
+			at = fmt.Sprintf("%s[%d]", path, i)
+		}
+		d.decode(item, s.Index(i), at)
 	}
 	v.Set(s)
 }
@@ -285,15 +315,17 @@ func (d *decoder) dict(n *yaml.Node, v reflect.Value, path string) {
 	for k, old := range v.Seq2() {
 		m.SetMapIndex(k, old)
 	}
-	d.pairs(n, path, func(key, value *yaml.Node) {
-		at := join(path, key.Value)
+	d.pairs(n, path, func(at string, key, value *yaml.Node) {
 		if d.removes(value) {
 			m.SetMapIndex(reflect.ValueOf(key.Value), reflect.Value{})
 			return
 		}
 		item := reflect.New(v.Type().Elem()).Elem()
+		outer := d.inList
+		d.inList = outer || item.Kind() == reflect.Slice
 		d.decode(value, item, at)
-		d.lines[at] = key.Line
+		d.inList = outer
+		d.record(at, key)
 		m.SetMapIndex(reflect.ValueOf(key.Value), item)
 	})
 	v.Set(m)
@@ -302,8 +334,7 @@ func (d *decoder) dict(n *yaml.Node, v reflect.Value, path string) {
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	fields := map[string]reflect.Value{}
 	collectFields(v, fields)
-	d.pairs(n, path, func(key, value *yaml.Node) {
-		at := join(path, key.Value)
+	d.pairs(n, path, func(at string, key, value *yaml.Node) {
 		f, ok := fields[key.Value]
 		if d.removes(value) {
 			if ok {
@@ -316,12 +347,13 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 			return
 		}
 		d.decode(value, f, at)
-		d.lines[at] = key.Line
+		d.record(at, key)
 	})
 }
 
-// pairs calls each for every key of a mapping. Duplicate keys are mistakes.
-func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
+// pairs calls each for every key of a mapping, with its path. Duplicate keys are mistakes, and
+// long ones.
+func (d *decoder) pairs(n *yaml.Node, path string, each func(at string, key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, path, "write key: value", "%s: want keys with values, not a %s", path, kindName(n))
 		return
@@ -333,16 +365,21 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 			d.failf(key, path, "write key: value", "%s: a key must be a plain value", path)
 			continue
 		}
+		if n := len(key.Value); n > maxKey || n+len(path) > maxPath {
+			d.failf(key, path, "is a quote missing?", "%s: the key %.40q... has %d bytes, more than %d, or %d with the keys around it", path, key.Value, n, maxKey, maxPath)
+			continue
+		}
+		at := join(path, key.Value)
 		if line, dup := seen[key.Value]; dup {
 			hint := "remove one"
 			if !d.json {
 				hint = fmt.Sprintf("first set in line %d", line)
 			}
-			d.failf(key, join(path, key.Value), hint, "duplicate key %q", join(path, key.Value))
+			d.failf(key, at, hint, "duplicate key %q", at)
 			continue
 		}
 		seen[key.Value] = key.Line
-		each(key, value)
+		each(at, key, value)
 	}
 }
 

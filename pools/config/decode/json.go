@@ -65,9 +65,8 @@ func (d *decoder) jsonDocument(body []byte, v any) {
 	} else {
 		d.decode(root, reflect.ValueOf(v).Elem(), "")
 	}
-	if n := len(d.errs) - maxMistakes; n > 0 {
-		d.errs = d.errs[:maxMistakes]
-		fail(&mistake.Error{Msg: fmt.Sprintf("%d more mistakes", n), Hint: "mend the others first"})
+	if d.more > 0 {
+		fail(&mistake.Error{Msg: fmt.Sprintf("%d more mistakes", d.more), Hint: "mend the others first"})
 	}
 }
 

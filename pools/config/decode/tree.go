@@ -1,10 +1,6 @@
 package decode
 
-import (
-	"fmt"
-
-	"gopkg.in/yaml.v3"
-)
+import "gopkg.in/yaml.v3"
 
 // Bounds of a [pools.Tree]: its levels, of which netplan needs six, and the share of the
 // budget that each of its values takes.
@@ -27,20 +23,22 @@ func (d *decoder) tree(n *yaml.Node, path string, depth int) any {
 		d.budget = -1
 		return ""
 	}
-	d.lines[path] = n.Line
 	switch n.Kind {
 	case yaml.MappingNode:
 		m := make(map[string]any, len(n.Content)/2)
-		d.pairs(n, path, func(key, value *yaml.Node) {
-			m[key.Value] = d.tree(value, join(path, key.Value), depth+1)
-			d.lines[join(path, key.Value)] = key.Line
+		d.pairs(n, path, func(at string, key, value *yaml.Node) {
+			m[key.Value] = d.tree(value, at, depth+1)
+			d.record(at, key)
 		})
 		return m
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
+		outer := d.inList
+		d.inList = true
 		for i, item := range n.Content {
-			list[i] = d.tree(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
+			list[i] = d.tree(item, path, depth+1)
 		}
+		d.inList = outer
 		return list
 	}
 	s, _ := d.scalar(n, path, false)
