@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -50,15 +51,22 @@ func Inline(w io.Writer, value *yaml.Node) error {
 	return Write(w, value)
 }
 
+// oldScalar is what YAML 1.1, and so kubectl, reads as a boolean or a number and YAML 1.2 as
+// text: a number to base 60 is 1:30.
+var oldScalar = regexp.MustCompile(`^(?i:y|yes|on|n|no|off|=|[-+]?0o?[0-7_]+|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+
 // blockStyle removes the flow style of JSON: braces, brackets and needless quotes. A
 // text with escapes needs quotes.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	switch text := []byte(n.Value); {
-	case !bytes.Equal(printable.EscapeJSON(text), text):
+	case !bytes.Equal(printable.EscapeJSON(text), text), n.Tag == "!!str" && oldScalar.MatchString(n.Value):
 		n.Style = yaml.DoubleQuotedStyle
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n"):
 		n.Style = yaml.LiteralStyle
+		if strings.ContainsRune(" \t\n", rune(n.Value[0])) { // the encoder gives its indentation wrong
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	for _, c := range n.Content {
 		blockStyle(c)
@@ -79,25 +87,43 @@ func NodeLine(node *yaml.Node) {
 	}
 }
 
-// Documents returns the documents of a YAML stream as JSON. Empty ones are left out.
+// Documents returns the documents of a YAML stream as JSON, with all keys as text. Empty ones are
+// left out. Its errors are [mistake.Errors] for what is not YAML.
 func Documents(file string, data []byte) (all [][]byte, _ error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for n := 1; ; n++ {
+		var doc yaml.Node
 		var v any
-		err := dec.Decode(&v)
+		err := dec.Decode(&doc)
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
+		if err == nil {
+			textKeys(&doc)
+			err = doc.Decode(&v)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", file, n, err)
+			d := &decoder{file: file}
+			d.syntaxError(err)
+			return nil, d.errs.Err()
 		}
 		if v == nil {
 			continue
 		}
 		b, err := json.Marshal(v)
 		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: a key is not text: %w", file, n, err)
+			return nil, fmt.Errorf("%s: document %d: %w", file, n, err)
 		}
 		all = append(all, b)
+	}
+}
+
+// textKeys makes the plain keys of all mappings text: 42: x.
+func textKeys(n *yaml.Node) {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.ScalarNode && c.Tag != "!!merge" {
+			c.Tag = "!!str"
+		}
+		textKeys(c)
 	}
 }
