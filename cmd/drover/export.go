@@ -144,13 +144,16 @@ marked: a file takes those of its kind.`,
 			if err != nil {
 				return err
 			}
-			switch kindOfFile(file, data) {
-			case nodesFile:
+			list, err := nodefile.IsList(file, data)
+			switch isTable := nodefile.IsTable(file); {
+			case err != nil && !isTable:
+				return cli.PrintMistakes(file, err, cmd.ErrOrStderr())
+			case isTable || list:
 				if cmd.Flags().Changed("config") {
 					return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s has nodes, which go to the running server: --config is for objects (to put nodes into a config, edit it, or see drover import)", file)}
 				}
 				return nodes.Run(cmd, file, data)
-			case objectsFile:
+			case bytes.Contains(data, []byte("apiVersion")) || bytes.Contains(data, []byte("kind")): // whatever its mistakes
 				return putObjects(cmd, nodes, file, data, config)
 			}
 			return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%s: neither nodes (YAML with \"nodes: [{pool: web, name: m1, macs: [...], ip: ...}]\", or a table NAME.csv) nor objects of drover.dev (with apiVersion and kind)", file)}
@@ -162,24 +165,6 @@ marked: a file takes those of its kind.`,
 	cmd.Flags().Lookup("config").Usage = "objects: the config file that they go to"
 	cmd.Flags().Lookup("dry-run").Usage = "show what would change, or print the config, and change nothing"
 	return cmd
-}
-
-// kinds of the files that drover apply takes.
-const (
-	nodesFile   = "nodes"
-	objectsFile = "objects"
-)
-
-// kindOfFile returns the kind of a file; empty for an unknown one. What begins like an object is
-// one, whatever its mistakes.
-func kindOfFile(file string, data []byte) string {
-	switch {
-	case nodefile.IsTable(file) || nodefile.IsList(file, data):
-		return nodesFile
-	case bytes.Contains(data, []byte("apiVersion")) || bytes.Contains(data, []byte("kind")):
-		return objectsFile
-	}
-	return ""
 }
 
 // putObjects puts the objects of a file into a config.

@@ -52,19 +52,19 @@ func IsTable(file string) bool {
 	return false
 }
 
-// IsList reports whether a file is YAML or JSON with a list nodes.
-func IsList(file string, data []byte) bool {
+// IsList reports whether a file is YAML or JSON with a list nodes. The error says what is not YAML.
+func IsList(file string, data []byte) (bool, error) {
 	docs, err := decode.Documents(file, data)
 	if err != nil || len(docs) == 0 {
-		return false
+		return false, err
 	}
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(docs[0], &keys) != nil {
-		return false
+		return false, nil
 	}
 	_, nodes := keys["nodes"]
 	_, object := keys["kind"]
-	return nodes && !object
+	return nodes && !object, nil
 }
 
 // Read reads the nodes of a file: a table if its name says so, else a list. Its errors are
