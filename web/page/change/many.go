@@ -1,6 +1,7 @@
 package change
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -119,8 +120,8 @@ func listFields(f *Form) []Field {
 func planList(f *Form) error {
 	data := []byte(f.value("nodes"))
 	file := "nodes.csv"
-	if nodefile.IsList("nodes.yaml", data) {
-		file = "nodes.yaml"
+	if list, err := nodefile.IsList("nodes.yaml", data); list || err != nil && bytes.Contains(data, []byte("nodes:")) {
+		file = "nodes.yaml" // Read has the error
 	}
 	entries, err := nodefile.Read(file, data)
 	if err != nil {
