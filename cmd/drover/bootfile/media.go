@@ -2,7 +2,6 @@ package bootfile
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"io"
 	"net/netip"

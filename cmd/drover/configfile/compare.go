@@ -201,7 +201,7 @@ func fields(f *resolve.Farm, n pools.NodeInfo) (all map[string]string, password 
 	if len(n.MACs) == 0 && !n.IP6.IsValid() {
 		delete(all, "address6") // made from the MAC
 	}
-	return all, p.Settings.RootPasswordHash, err
+	return all, p.RootPasswordHash, err
 }
 
 // flatten adds the fields of v, a struct, to all.

@@ -29,7 +29,7 @@ func written(t *testing.T, v any) []byte {
 // TestOldScalars: kubectl reads a text as that text, also one that YAML 1.1 has another type for.
 func TestOldScalars(t *testing.T) {
 	v := map[string]any{}
-	for _, s := range strings.Fields("y Y yes Yes YES n N no No NO on On ON off Off OFF true false null ~ = 1:30 -1:30 190:20:30 190:20:30.15 " +
+	for s := range strings.FieldsSeq("y Y yes Yes YES n N no No NO on On ON off Off OFF true false null ~ = 1:30 -1:30 190:20:30 190:20:30.15 " +
 		"52:54:00:12:34:56 010 0644 0o14 0O14 0x1F 0b11 1_000 1e3 .5 +.inf .nan 2001-01-01 12 -3 1.0 10.28.0.1 debian-12 tty0 yes, a:b") {
 		v[s] = map[string]any{"value": s, "list": []any{s}}
 	}
