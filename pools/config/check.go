@@ -185,7 +185,7 @@ func (c *checker) nodeFacing(s *pools.Server) {
 		c.failf("server.maxConcurrentImages", "64 suits most networks", "server.maxConcurrentImages %d is not from 1 to 65536", n)
 	}
 	if g := time.Duration(s.Grace); g < time.Second || g > time.Hour {
-		c.failf("server.grace", "30s; systemd waits for TimeoutStopSec at most", "server.grace %s is not from 1s to 1h", s.Grace)
+		c.failf("server.grace", "30s, or up to 1h for long transfers", "server.grace %s is not from 1s to 1h", s.Grace)
 	}
 }
 
