@@ -20,8 +20,7 @@ func (s *Server) forgetRemoved() {
 		n, _ := farm.NodeOf(mac)
 		return n.Name
 	})
-	err := s.Store.NextBoots.Keep(func(node string) bool { return s.Live.Farm().Has(node) })
-	if err != nil {
+	if err := s.Store.NextBoots.Keep(func(node string) bool { return s.Live.Farm().Has(node) }); err != nil {
 		s.log.Error("next boots of removed nodes stay", "err", err)
 	}
 }
