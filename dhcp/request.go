@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -50,6 +51,15 @@ func (r *Request) Parse(b []byte) {
 		r.Giaddr = address(b[wire.GiaddrAt : wire.GiaddrAt+4])
 		r.parse(b)
 	}
+}
+
+// Copy returns the request with the bytes of a packet of its own, the same that it was parsed
+// from. What Parse does not know, and what [Senders] left aside, stays so.
+func (r *Request) Copy(packet []byte) *Request {
+	c := new(Request)
+	c.Parse(bytes.Clone(packet))
+	c.From, c.Port, c.foreign = r.From, r.Port, r.foreign
+	return c
 }
 
 // parse reads the options of a packet. Those of a packet without the magic cookie

@@ -225,6 +225,7 @@ func TestSubnetSelection(t *testing.T) {
 			if v := s.Judge(&req, tt.from); v.Drop != "" {
 				t.Fatalf("dropped: %s", v.Why)
 			}
+			kept := req.Copy(tt.in.ToBytes())
 			m, x := (&dhcp.Responder{Farm: anywhere{asked{&got}}, Address: serverAddr}).Reply(&req, noon)
 			if got.Link.String() != tt.want {
 				t.Errorf("got the network %s, want %s", got.Link, tt.want)
@@ -234,6 +235,10 @@ func TestSubnetSelection(t *testing.T) {
 			}
 			if back := dhcp.ReplyOption(m, 118) != nil; back != tt.back || back == strings.Contains(x.Warning, "option 118") {
 				t.Errorf("the option comes back: %t, want %t, warning %q", back, tt.back, x.Warning)
+			}
+			(&dhcp.Responder{Farm: asked{&got}, Address: serverAddr}).Reply(kept, noon) // as after an ARP probe
+			if got.Link.String() != tt.want {
+				t.Errorf("got the network %s later, want %s", got.Link, tt.want)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package dhcpd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -48,7 +47,7 @@ type probes struct {
 // probe is an OFFER that is kept back.
 type probe struct {
 	pending
-	discover  []byte
+	discover  *dhcp.Request
 	conflicts int // how many addresses were in use before this one
 	timer     *time.Timer
 }
@@ -85,14 +84,16 @@ func (ps *probes) end(r *request) {
 	delete(ps.answering, r.MAC)
 }
 
+// wants reports whether an OFFER of a fresh address is to be kept back.
+func (ps *probes) wants(offer *pending) bool {
+	return ps.server.Probe && !offer.x.Giaddr.IsValid()
+}
+
 // start keeps an OFFER of a fresh address back. It returns false when the OFFER
 // must be sent at once.
-func (ps *probes) start(offer pending, discover []byte, conflicts int) bool {
-	if !ps.server.Probe || offer.x.Giaddr.IsValid() {
-		return false
-	}
+func (ps *probes) start(offer pending, discover *dhcp.Request, conflicts int) bool {
 	f := arpProbe(ps.server.mac(), offer.x.Address)
-	p := &probe{pending: offer, discover: bytes.Clone(discover), conflicts: conflicts}
+	p := &probe{pending: offer, discover: discover, conflicts: conflicts}
 	if !ps.add(p) {
 		return false
 	}
@@ -178,10 +179,8 @@ func (ps *probes) conflict(p *probe, by pools.MAC) {
 		s.exchanges.Done(&p.x)
 		return
 	}
-	var req dhcp.Request
-	req.Parse(p.discover)
 	var offer pending
-	offer.message, offer.x = s.Reply(&req, s.now())
+	offer.message, offer.x = s.Reply(p.discover, s.now())
 	offer.x.Time = p.x.Time
 	if offer.message == nil || !offer.message.Fresh || !ps.start(offer, p.discover, p.conflicts+1) {
 		s.finish(&offer)
