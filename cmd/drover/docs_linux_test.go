@@ -37,6 +37,7 @@ func notHere() map[string]string {
 		itself   = "it runs this test"
 		long     = "it takes minutes, and decides by figures"
 		archive  = "it downloads packages that the tests do not install"
+		enforces = "it needs a cluster with a network plugin that enforces NetworkPolicies, which the lab has not"
 		initrd   = "it is for the initramfs of another system; TestRootImageByTFTP (cmd/drover/server) fetches that name"
 	)
 	return map[string]string{
@@ -83,6 +84,11 @@ func notHere() map[string]string {
 		"drover image build --name debian-12 oci:node":                                                        "it needs a container image; the tests of imagebuild build from such layouts",
 		"drover image build --name debian-12 oci-archive:node.tar":                                            "likewise",
 		"drover image build --name debian-12 docker-archive:saved.tar":                                        "likewise",
+
+		"kubectl create namespace try":                              enforces,
+		"kubectl --namespace try apply --filename nothing-out.yaml": enforces,
+		"kubectl --namespace try run try --image busybox --restart Never --attach --rm -- nc -z -w 5 KUBERNETES_SERVICE_ADDRESS 443": enforces,
+		"kubectl delete namespace try": enforces,
 
 		"drover cluster prepare tenant-a --admin tenant-a-admin.conf": hosts,
 		"drover host list":  hosts,

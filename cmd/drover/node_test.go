@@ -133,7 +133,7 @@ n3    compute  10.28.0.13  new    -    -      API            -
 		{"node show m1 -o yaml", 0, `pool: compute
 name: m1
 macs:
-  - 52:54:00:00:00:01
+  - "52:54:00:00:00:01"
 ip: 10.28.0.11
 source:
   file: drover.yaml
