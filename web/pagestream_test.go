@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"maps"
 	"net/http"
@@ -92,33 +93,30 @@ func TestPageStreamOfWhom(t *testing.T) {
 func TestManyPageStreams(t *testing.T) {
 	s := listen(t, false)
 	var first *http.Response
-	n := 0
-	token := ""
-	for n < 256 {
-		if n%64 == 0 {
-			token = s.token(t, pools.RoleViewer)
-		}
-		session := s.login(token)
-		for range 4 {
-			resp, _ := s.stream("/events/audit", session)
-			if resp.StatusCode != 200 {
-				t.Fatalf("stream %d: got %d", n, resp.StatusCode)
-			}
-			if first == nil {
-				first = resp
-			}
-			n++
-		}
-		if n%64 == 0 {
-			session = s.login(token)
-		} else if n > 4 {
-			continue
-		}
+	refused := func(what string, session map[string]string) {
+		t.Helper()
 		resp, r := s.stream("/events/audit", session)
 		if resp.StatusCode != 503 {
-			t.Errorf("the fifth of a session, or the 65th of a token: got %d", resp.StatusCode)
+			t.Fatalf("%s: got %d", what, resp.StatusCode)
 		}
 		until(t, r, `"code": "too-many-watchers"`, "")
+	}
+	for _, share := range []int{224, 32} { // of a token, and what is left
+		token := s.token(t, pools.RoleViewer)
+		for n := 0; n < share; n += 4 {
+			session := s.login(token)
+			for range 4 {
+				resp, _ := s.stream("/events/audit", session)
+				if resp.StatusCode != 200 {
+					t.Fatalf("stream %d: got %d", n, resp.StatusCode)
+				}
+				first = cmp.Or(first, resp)
+			}
+			if n == 0 {
+				refused("the fifth of a session", session)
+			}
+		}
+		refused("more than the share of a token", s.login(token))
 	}
 	session := s.login(secret)
 	if resp, _ := s.stream("/events/audit", session); resp.StatusCode != 503 {
