@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 // Stuck describes a boot that makes no progress: its next step takes much longer
@@ -34,7 +35,11 @@ func MarkStuck(records []Record, now time.Time) []Record {
 	seen := make(map[string]bool, len(records))
 	var open []*Record
 	times := map[string]transitions{}
+	var pace wait.Pace
 	for i := range records {
+		if i%perStep == 0 {
+			pace.Step()
+		}
 		r := &records[i]
 		if seen[r.Node] {
 			continue
@@ -50,7 +55,7 @@ func MarkStuck(records []Record, now time.Time) []Record {
 		}
 		times[r.Pool][last.Step] = nil
 	}
-	measure(times, records)
+	measure(times, records, &pace)
 	for _, r := range open {
 		last, _ := r.Furthest()
 		usual := median(times[r.Pool][last.Step])
@@ -73,12 +78,15 @@ func MarkStuck(records []Record, now time.Time) []Record {
 type transitions map[Step][]time.Duration
 
 // measure sets the times in the newest boots of the transitions that are in times, by pool.
-func measure(times map[string]transitions, records []Record) {
+func measure(times map[string]transitions, records []Record, pace *wait.Pace) {
 	lacking := 0 // transitions with fewer samples than count
 	for _, of := range times {
 		lacking += len(of)
 	}
 	for i := 0; i < len(records) && lacking > 0; i++ {
+		if i%perStep == 0 {
+			pace.Step()
+		}
 		r := &records[i]
 		of := times[r.Pool]
 		if of == nil {

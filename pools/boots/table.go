@@ -14,6 +14,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/resolve"
+	"drover/pools/wait"
 )
 
 // FirmwarePhase is the longest time from a DISCOVER to the boot script, and without
@@ -278,8 +279,11 @@ func (t *Table) Current(mac pools.MAC) (Record, bool) {
 	return Record{}, false
 }
 
+// perStep is the number of boots that are looked at between two steps of a [wait.Pace].
+const perStep = 100
+
 // List returns all boots, the newest first. They share their steps with the
-// table and must not be changed.
+// table and must not be changed. It gives way, as [MarkStuck] does, at the pace of [wait.Pace].
 func (t *Table) List() []Record {
 	type place struct {
 		order uint64
@@ -293,7 +297,15 @@ func (t *Table) List() []Record {
 		}
 	}
 	t.mu.Unlock()
-	slices.SortFunc(sorted, func(a, b place) int { return cmp.Compare(b.order, a.order) })
+	var pace wait.Pace
+	compared := 0
+	slices.SortFunc(sorted, func(a, b place) int {
+		if compared++; compared%(16*perStep) == 0 {
+			pace.Step()
+		}
+		return cmp.Compare(b.order, a.order)
+	})
+	pace.Step()
 	all := make([]Record, len(sorted))
 	t.mu.Lock()
 	defer t.mu.Unlock()

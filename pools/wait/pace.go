@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"io"
 	"runtime"
 	"time"
 )
@@ -16,8 +17,10 @@ type Pace struct {
 }
 
 const (
-	slice = time.Millisecond      // of work
-	nap   = 20 * time.Microsecond // long enough to be no wait of zero, which asks for no packets
+	slice = time.Millisecond // of work
+	// nap is long enough for the thread that waits for packets to wake up: in half of the naps of 20 µs it
+	// does not. With naps of 100 µs in 50 ms of work, the p99 of an echo at 2000/s is 1.7 ms, without any 46.
+	nap = 100 * time.Microsecond
 )
 
 // Step is called between parts of the computation, each of a millisecond or less. It sleeps if it did
@@ -35,4 +38,16 @@ func (p *Pace) Step() {
 		p.since = time.Now()
 		p.Slept += p.since.Sub(now)
 	}
+}
+
+// Writer passes on what a computation writes in small parts, and gives way at a pace.
+type Writer struct {
+	To   io.Writer
+	Pace *Pace
+}
+
+// Write implements [io.Writer].
+func (w Writer) Write(p []byte) (int, error) {
+	w.Pace.Step()
+	return w.To.Write(p)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // perStep is the number of machines that are looked at between two steps of a [wait.Pace].
-const perStep = 500
+const perStep = 100
 
 // observed is what the server knows of its machines at a moment, to make their status.
 type observed struct {

@@ -119,7 +119,7 @@ func (p *page) audit(r *request) (any, error) {
 	}
 	t := table.Table{Name: "Audit", Path: r.path, Empty: "Nobody has changed anything."}
 	index := snapshot.Once(r.Shared, "audit list", func() *table.Index[pools.AuditEntry] { return l.Index(all.entries) })
-	return index.View(t, r.query, l.Row), nil
+	return index.View(t, r.query, l.Row, r.pace), nil
 }
 
 // changeLines returns what an action has changed: "pool: web → db".

@@ -32,7 +32,7 @@ func (p *page) nodes(r *request) (any, error) {
 		t.Add = &table.Link{Text: "Add a node", URL: changePath + "?do=add"}
 		t.Actions = []table.Pair{{Name: "next", Value: "Next boot"}, {Name: "power", Value: "Power"}, {Name: "move", Value: "Move"}, {Name: "tag", Value: "Tag"}, {Name: "remove", Value: "Remove"}}
 	}
-	return machineIndex(r).View(t, r.query, machineList(r).Row), nil
+	return machineIndex(r).View(t, r.query, machineList(r).Row, r.pace), nil
 }
 
 // machineIndex is the list of machines, with what does not depend on a query.

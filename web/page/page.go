@@ -31,6 +31,7 @@ import (
 	"drover/pools/config"
 	"drover/pools/lograte"
 	"drover/pools/printable"
+	"drover/pools/wait"
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
@@ -94,7 +95,7 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // render executes a template and writes the answer.
 func (p *page) render(w http.ResponseWriter, code int, name string, data any) error {
-	body, err := p.execute(name, data)
+	body, err := p.execute(name, data, nil)
 	if err != nil {
 		return err
 	}
@@ -105,11 +106,11 @@ func (p *page) render(w http.ResponseWriter, code int, name string, data any) er
 
 // execute returns the result of a template, without characters that do not print. It
 // executes the whole template first, so that an error becomes a 500 and not half a page.
-func (p *page) execute(name string, data any) ([]byte, error) {
+func (p *page) execute(name string, data any, pace *wait.Pace) ([]byte, error) {
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
 	b.Reset()
-	if err := p.html.ExecuteTemplate(b, name, data); err != nil {
+	if err := p.html.ExecuteTemplate(wait.Writer{To: b, Pace: pace}, name, data); err != nil {
 		return nil, err
 	}
 	out := bytes.NewBuffer(make([]byte, 0, b.Len()))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/wait"
 	"drover/web/answer"
 	"drover/web/auth"
 	"drover/web/page/snapshot"
@@ -70,6 +71,7 @@ type request struct {
 	name   string // of a named view
 	query  url.Values
 	client auth.Client
+	pace   *wait.Pace // of rendering; nil: it is not awaited in turn
 }
 
 // mayChange reports whether the client may change anything.
@@ -130,9 +132,9 @@ func (p *page) rendered(v *view, r *http.Request, client auth.Client) (*snapshot
 	snap := p.cache.Get()
 	path := strings.TrimPrefix(r.URL.Path, streamPath)
 	key := fmt.Sprintf("%q %q %s?%s", client.Role, client.Pools, path, r.URL.RawQuery)
-	return snap.Rendered(key, func() ([]byte, error) {
+	return snap.Rendered(key, func(pace *wait.Pace) ([]byte, error) {
 		rights := auth.Client{Role: client.Role, Pools: client.Pools}
-		req := &request{snap, path, r.PathValue("name"), r.URL.Query(), rights}
+		req := &request{snap, path, r.PathValue("name"), r.URL.Query(), rights, pace}
 		content, err := v.content(req)
 		if err != nil {
 			return nil, err
@@ -140,7 +142,7 @@ func (p *page) rendered(v *view, r *http.Request, client auth.Client) (*snapshot
 		f := p.frame(req, v, content)
 		f.Client, f.Every = snapshot.ReaderMark, v.every.Milliseconds()
 		f.Stream = (&url.URL{Path: streamPath + path, RawQuery: r.URL.RawQuery}).String()
-		return p.execute(v.template, f)
+		return p.execute(v.template, f, pace)
 	})
 }
 

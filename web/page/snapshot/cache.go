@@ -127,7 +127,7 @@ func (s *Shared) fresh() bool {
 }
 
 // Rendered returns the page with a key, which it renders at most once.
-func (s *Shared) Rendered(key string, render func() ([]byte, error)) (*Page, error) {
+func (s *Shared) Rendered(key string, render func(*wait.Pace) ([]byte, error)) (*Page, error) {
 	s.mu.Lock()
 	page := s.pages[key]
 	if page == nil {
@@ -146,9 +146,9 @@ func (s *Shared) Rendered(key string, render func() ([]byte, error)) (*Page, err
 		return page, nil
 	}
 	var err error
-	cost := s.turns.take(func(*wait.Pace) {
+	cost := s.turns.take(func(pace *wait.Pace) {
 		var body []byte
-		if body, err = render(); err == nil {
+		if body, err = render(pace); err == nil {
 			page.set(body)
 		}
 	})

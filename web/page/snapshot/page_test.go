@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/pools/wait"
 	"drover/web/page/snapshot"
 )
 
@@ -13,7 +14,7 @@ func TestPage(t *testing.T) {
 	var s snapshot.Shared
 	text := string(snapshot.ReaderMark) + "<p>" + snapshot.TagMark + "|" + snapshot.TagMark + "</p>" + string(snapshot.ReaderMark)
 	made := 0
-	render := func() ([]byte, error) {
+	render := func(*wait.Pace) ([]byte, error) {
 		made++
 		return []byte(text), nil
 	}

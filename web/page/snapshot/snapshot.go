@@ -6,6 +6,7 @@ package snapshot
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ type Machine struct {
 }
 
 // perStep is the number of machines that are looked at between two steps of a [wait.Pace].
-const perStep = 500
+const perStep = 100
 
 // New returns what an API knows now of the machines of a farm. It gives way at a pace; nil: it does
 // not.
@@ -77,15 +78,23 @@ func New(a *api.API, farm *resolve.Farm, pace *wait.Pace) *Snapshot {
 
 // SearchText returns what a search finds a machine by, in lower case.
 func (m *Machine) SearchText() string {
-	words := []string{m.Name, m.Pool, m.State, m.Status.Cluster, m.Status.Image, m.ChassisSlot.String(), strings.Join(m.Tags, " ")}
-	if m.Status.Address.IsValid() {
-		words = append(words, m.Status.Address.String())
+	var b []byte
+	add := func(words ...string) {
+		for _, w := range words {
+			if w != "" {
+				b = append(append(b, w...), '\n')
+			}
+		}
 	}
-	if m.IP.IsValid() {
-		words = append(words, m.IP.String())
+	add(m.Name, m.Pool, m.State, m.Status.Cluster, m.Status.Image, m.ChassisSlot.String())
+	add(m.Tags...)
+	for _, a := range []netip.Addr{m.Status.Address, m.IP} {
+		if a.IsValid() {
+			b = append(a.AppendTo(b), '\n')
+		}
 	}
 	for _, mac := range m.MACs {
-		words = append(words, mac.String(), mac.Dashed(), mac.Hex())
+		add(mac.String(), mac.Dashed(), mac.Hex())
 	}
-	return strings.ToLower(strings.Join(words, "\n"))
+	return strings.ToLower(string(b))
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"drover/pools/natural"
+	"drover/pools/wait"
 )
 
 // Index is a list with what does not depend on a query, which is made once and when a query needs
@@ -24,16 +25,20 @@ type Index[T any] struct {
 	texts   []string
 }
 
+// perStep is the number of elements that are looked at between two steps of a [wait.Pace].
+const perStep = 100
+
 // Index returns the index of a list of elements, which must not change any more.
 func (l *List[T]) Index(all []T) *Index[T] {
 	return &Index[T]{list: l, all: all, options: map[string][]string{}, orders: map[string][]int32{}}
 }
 
-// View returns the part of the list that a query asks for, with rows by a function.
-func (x *Index[T]) View(t Table, query url.Values, row func(*T) Row) Table {
+// View returns the part of the list that a query asks for, with rows by a function. It gives way at a
+// pace; nil: it does not.
+func (x *Index[T]) View(t Table, query url.Values, row func(*T) Row, pace *wait.Pace) Table {
 	t.Total, t.Search, t.Q = len(x.all), x.list.Search != nil, query.Get("q")
-	x.filters(&t, query)
-	part := x.matching(query, x.order(cmp.Or(query.Get("sort"), x.list.Sort)))
+	x.filters(&t, query, pace)
+	part := x.matching(query, x.order(cmp.Or(query.Get("sort"), x.list.Sort), pace), pace)
 	t.Matched, t.Filtered = len(part), len(part) < len(x.all)
 	x.list.heads(&t, query)
 	last := max(1, (len(part)+pageSize-1)/pageSize)
@@ -59,7 +64,7 @@ func (x *Index[T]) View(t Table, query url.Values, row func(*T) Row) Table {
 }
 
 // filters sets the filters with a choice, and the other parameters.
-func (x *Index[T]) filters(t *Table, query url.Values) {
+func (x *Index[T]) filters(t *Table, query url.Values, pace *wait.Pace) {
 	for i := range x.list.Columns {
 		c := &x.list.Columns[i]
 		value := query.Get(c.Name)
@@ -69,7 +74,7 @@ func (x *Index[T]) filters(t *Table, query url.Values) {
 			}
 			continue
 		}
-		options := x.choice(c)
+		options := x.choice(c, pace)
 		if value != "" && !slices.Contains(options, value) { // also one that no element has any more
 			options = append(slices.Clip(options), value)
 			slices.SortFunc(options, natural.Compare)
@@ -85,7 +90,7 @@ func (x *Index[T]) filters(t *Table, query url.Values) {
 }
 
 // choice returns the values of a column, in their order.
-func (x *Index[T]) choice(c *Column[T]) []string {
+func (x *Index[T]) choice(c *Column[T], pace *wait.Pace) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	options, ok := x.options[c.Name]
@@ -102,6 +107,9 @@ func (x *Index[T]) choice(c *Column[T]) []string {
 		return false
 	}
 	for i := range x.all {
+		if i%perStep == 0 {
+			pace.Step()
+		}
 		c.Of(&x.all[i], note)
 	}
 	slices.SortFunc(options, natural.Compare)
@@ -131,7 +139,7 @@ func (x *Index[T]) Count(column string) map[string]int {
 }
 
 // matching returns the elements of an order that the query describes.
-func (x *Index[T]) matching(query url.Values, order []int32) []int32 {
+func (x *Index[T]) matching(query url.Values, order []int32, pace *wait.Pace) []int32 {
 	var tests []func(i int32) bool
 	for _, c := range x.list.Columns {
 		value := query.Get(c.Name)
@@ -143,7 +151,7 @@ func (x *Index[T]) matching(query url.Values, order []int32) []int32 {
 		tests = append(tests, func(i int32) bool { return c.Of(&x.all[i], fits) })
 	}
 	if x.list.Search != nil && query.Get("q") != "" {
-		texts := x.searched()
+		texts := x.searched(pace)
 		for word := range strings.FieldsSeq(strings.ToLower(query.Get("q"))) {
 			tests = append(tests, func(i int32) bool { return strings.Contains(texts[i], word) })
 		}
@@ -161,12 +169,15 @@ func (x *Index[T]) matching(query url.Values, order []int32) []int32 {
 }
 
 // searched returns the texts that a search looks in.
-func (x *Index[T]) searched() []string {
+func (x *Index[T]) searched(pace *wait.Pace) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.texts == nil {
 		x.texts = make([]string, len(x.all))
 		for i := range x.all {
+			if i%perStep == 0 {
+				pace.Step()
+			}
 			x.texts[i] = x.list.Search(&x.all[i])
 		}
 	}
@@ -183,7 +194,7 @@ type item struct {
 
 // order returns all elements in the order of a column, reversed with a minus: as they come if
 // there is no such column, as do those that are equal.
-func (x *Index[T]) order(sort string) []int32 {
+func (x *Index[T]) order(sort string, pace *wait.Pace) []int32 {
 	name, reversed := strings.CutPrefix(sort, "-")
 	at := slices.IndexFunc(x.list.Columns, func(c Column[T]) bool { return name != "" && c.Name == name && c.Head != "" })
 	if at < 0 {
@@ -199,8 +210,13 @@ func (x *Index[T]) order(sort string) []int32 {
 		order[i] = int32(i)
 	}
 	if at >= 0 {
-		items := x.items(&x.list.Columns[at])
-		slices.SortFunc(items, func(a, b item) int { return compare(&a, &b, reversed) })
+		items, n := x.items(&x.list.Columns[at], pace), 0
+		slices.SortFunc(items, func(a, b item) int {
+			if n++; n%(8*perStep) == 0 {
+				pace.Step()
+			}
+			return compare(&a, &b, reversed)
+		})
 		for i := range items {
 			order[i] = items[i].at
 		}
@@ -210,13 +226,16 @@ func (x *Index[T]) order(sort string) []int32 {
 }
 
 // items returns all elements with what they are sorted by: the keys are parts of one text.
-func (x *Index[T]) items(c *Column[T]) []item {
+func (x *Index[T]) items(c *Column[T], pace *wait.Pace) []item {
 	items, ends, keys := make([]item, len(x.all)), make([]int, len(x.all)), []byte(nil)
 	text := c.Key
 	if text == nil {
 		text = c.joined
 	}
 	for i := range x.all {
+		if i%perStep == 0 {
+			pace.Step()
+		}
 		v := &x.all[i]
 		items[i] = item{at: int32(i), text: text(v), last: x.list.Last != nil && x.list.Last(v)}
 		keys = natural.AppendKey(keys, items[i].text)

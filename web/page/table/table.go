@@ -119,13 +119,13 @@ func (c *Cell) shape() {
 
 // View returns the part of a list that a query asks for.
 func (l *List[T]) View(t Table, query url.Values, all []T) Table {
-	return l.Index(all).View(t, query, l.Row)
+	return l.Index(all).View(t, query, l.Row, nil)
 }
 
 // Picks returns what can be chosen of the elements that the query describes.
 func (l *List[T]) Picks(query url.Values, all []T) (picks []string) {
 	x := l.Index(all)
-	for _, i := range x.matching(query, x.order("")) {
+	for _, i := range x.matching(query, x.order("", nil), nil) {
 		if pick := l.Row(&all[i]).Pick; pick != "" {
 			picks = append(picks, pick)
 		}
