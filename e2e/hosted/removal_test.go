@@ -56,9 +56,9 @@ func (f *farm) testRemoval(t *testing.T, tenant pools.Cluster) {
 		c := outside("broken")
 		others(c)
 		f.notReady("broken", "Starting", "")
-		c = with(retained(c), func(cp *pools.ControlPlane) { cp.ExtraArgs.Etcd = map[string]string{"data-dir": "/"} })
+		c = with(retained(c), func(cp *pools.ControlPlane) { cp.Resources.Etcd.Requests = map[string]string{"cpu": "a lot"} })
 		others(c)
-		f.notReady("broken", "Error", "data-dir")
+		f.notReady("broken", "Error", "quantities")
 		f.stop()
 		f.start() // it knows no policy but those in the cluster
 		others()

@@ -94,7 +94,7 @@ subnets: [{cidr: 10.28.0.0/16}]
 	if err := (configFile{s}).Check([]byte(text)); err != nil {
 		t.Errorf("a check of the file: %v", err)
 	}
-	if err := s.Store.NextBoots.Set("n1", "rescue"); err != nil {
+	if err := s.Store.NextBoots.Set("rescue", "n1"); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
