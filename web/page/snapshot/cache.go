@@ -45,11 +45,11 @@ func Once[T any](s *Shared, key string, f func() T) T {
 
 // The lifetime of a snapshot: as long as it and its pages cannot take more than 5 % of a
 // processor, within limits. With 10 000 machines it takes 20 ms, and a list of them 4 ms: the steps
-// of a boot appear within a second where one page is open, and within five where 200 different ones
+// of a boot appear within a second where one page is open, and within ten where 200 different ones
 // are.
 const (
 	minLife    = 200 * time.Millisecond
-	maxLife    = 5 * time.Second
+	maxLife    = 10 * time.Second
 	costFactor = 20
 )
 
