@@ -14,8 +14,7 @@ import (
 )
 
 // etag returns the ETag of a node: it changes with the node itself, and not with its
-// status. Options of its power are no part of it: a digest tells whether a guess of a password
-// is right.
+// status. Options of its power are no part of it: a digest would confirm a guess of a password.
 func etag(n *pools.PoolNode) string {
 	b, _ := json.Marshal(withoutOptions(*n)) // it was read from JSON or YAML
 	sum := sha256.Sum256(b)
