@@ -79,7 +79,7 @@ func TestOtherNode(t *testing.T) {
 func TestMoveDisk(t *testing.T) {
 	sfdisk, err := exec.LookPath("sfdisk")
 	if err != nil {
-		t.Skipf("SKIPPED, NOT TESTED: %v (package fdisk)", err)
+		fixture.Missing(t, "needs the package fdisk")
 	}
 	m := newMachine(t)
 	m.node = "web1"
