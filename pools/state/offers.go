@@ -21,7 +21,14 @@ type offer struct {
 type offers struct {
 	byMAC  map[pools.MAC]offer
 	byAddr map[netip.Addr]pools.MAC
-	fifo   []offer // in the order in which they expire; some are outdated
+	fifo   []offerEnd // in the order of time; some are of offers that are gone
+}
+
+// offerEnd is when the offer to a machine expires. It is small, since it stays after the machine has
+// taken its address.
+type offerEnd struct {
+	mac     pools.MAC
+	expires time.Time
 }
 
 func newOffers() offers {
@@ -61,7 +68,7 @@ func (o *offers) hold(p *resolve.Plan, addr netip.Addr, now time.Time) {
 	}
 	f := offer{mac, p.Node, p.Pool, addr, now.Add(offerHold)}
 	o.byMAC[mac], o.byAddr[addr] = f, mac
-	o.fifo = append(o.fifo, f)
+	o.fifo = append(o.fifo, offerEnd{mac, f.expires})
 }
 
 func (o *offers) drop(mac pools.MAC) {
@@ -75,8 +82,8 @@ func (o *offers) drop(mac pools.MAC) {
 func (o *offers) expire(now time.Time) {
 	n := 0
 	for n < len(o.fifo) && !now.Before(o.fifo[n].expires) {
-		if f := o.fifo[n]; o.byMAC[f.mac] == f {
-			o.drop(f.mac)
+		if end := o.fifo[n]; o.byMAC[end.mac].expires.Equal(end.expires) {
+			o.drop(end.mac)
 		}
 		n++
 	}

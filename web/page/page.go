@@ -71,7 +71,7 @@ type page struct {
 // Handler returns the handler for the page, its forms and its login.
 func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
 	p := &page{
-		Sources: s, api: a, guard: g, html: template.Must(template.ParseFS(templates, "templates/*.html")),
+		Sources: s, api: a, guard: g, html: template.Must(template.New("").Funcs(cellFuncs).ParseFS(templates, "templates/*.html")),
 		cache: snapshot.Cache{API: a}, limit: share.Limit{Most: maxStreams},
 	}
 	p.login = &login.Login{Guard: g, Log: a.Log, Lines: &lograte.Limiter{Log: a.Log}, Render: p.render}

@@ -43,14 +43,14 @@ func Once[T any](s *Shared, key string, f func() T) T {
 	return d.value.(T)
 }
 
-// The lifetime of a snapshot: as long as it and its pages cannot take more than 5 % of a
-// processor, within limits. With 10 000 machines it takes 20 ms, and a list of them 4 ms: the steps
-// of a boot appear within a second where one page is open, and within ten where 200 different ones
+// The lifetime of a snapshot: as long as it and its pages cannot take more than 4 % of a
+// processor, within limits. With 10 000 machines it takes 20 ms, and a list of them 1 ms: the steps
+// of a boot appear within a second where one page is open, and within four where 200 different ones
 // are.
 const (
 	minLife    = 200 * time.Millisecond
 	maxLife    = 10 * time.Second
-	costFactor = 20
+	costFactor = 25
 )
 
 // maxPages bounds the pages that a snapshot keeps.

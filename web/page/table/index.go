@@ -47,11 +47,7 @@ func (x *Index[T]) View(t Table, query url.Values, row func(*T) Row, pace *wait.
 	from := (number - 1) * pageSize
 	to := min(from+pageSize, len(part))
 	for _, i := range part[from:to] {
-		r := row(&x.all[i])
-		for j := range r.Cells {
-			r.Cells[j].shape()
-		}
-		t.Rows = append(t.Rows, r)
+		t.Rows = append(t.Rows, row(&x.all[i]))
 	}
 	t.From, t.To = min(from+1, to), to
 	if number > 1 {

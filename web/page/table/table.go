@@ -7,7 +7,6 @@ package table
 import (
 	"net/url"
 	"slices"
-	"strings"
 )
 
 // List is a kind of list: its columns, and how it is searched. Filters, order and place are
@@ -89,7 +88,7 @@ type (
 		Key, Class, Pick string
 		Cells            []Cell
 	}
-	// Cell is a cell of a table: one line, and smaller ones below it. Whole and Plain are set for rows.
+	// Cell is a cell of a table: one line, and smaller ones below it.
 	Cell struct {
 		Text, URL string
 		State     string // as a word with its colour
@@ -98,24 +97,8 @@ type (
 		Code      bool
 		Links     []Link // after the text
 		Buttons   []Link
-
-		Whole bool // it stays in one line
-		Plain bool // it is no more than a text
 	}
 )
-
-// The longest texts of cells that stay in one line, in bytes: of words, and of a name.
-const (
-	wholeWords = 24
-	wholeName  = 48
-)
-
-// shape sets Whole and Plain, which templates ask for each cell. A short text stays in one line: a
-// name with a hyphen is easily read as two.
-func (c *Cell) shape() {
-	c.Whole = c.Text != "" && (len(c.Text) <= wholeWords || len(c.Text) <= wholeName && !strings.Contains(c.Text, " "))
-	c.Plain = c.URL == "" && c.State == "" && c.Steps[1] == 0 && !c.Code && len(c.Sub)+len(c.Links)+len(c.Buttons) == 0
-}
 
 // View returns the part of a list that a query asks for.
 func (l *List[T]) View(t Table, query url.Values, all []T) Table {
