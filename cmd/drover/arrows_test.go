@@ -187,7 +187,7 @@ var mayImport = map[string][]string{
 	"cmd/drover/host/proxy":  {"drover/pools/kube/backends"},
 	"cmd/drover/doctor": {
 		"drover/cmd/drover/cli", "drover/cmd/drover/server/certificate", "drover/dhcp/bootprogram", "drover/dhcp/wire", "drover/imagebuild", "drover/pools", "drover/pools/config",
-		"drover/pools/config/decode", "drover/pools/resolve",
+		"drover/pools/kube/cluster", "drover/pools/resolve",
 	},
 	"cmd/drover/bootfile": {
 		"drover/cmd/drover/cli", "drover/imagebuild", "drover/imagebuild/engine", "drover/imagebuild/loaders", "drover/imagebuild/media",

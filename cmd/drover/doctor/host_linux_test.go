@@ -41,9 +41,9 @@ pools: [{name: web, image: debian, cluster: a, nodes: [{name: m1, macs: ["52:54:
 `
 
 const goodKubeconfig = `current-context: x
-contexts: [{name: x, context: {cluster: a}}]
+contexts: [{name: x, context: {cluster: a, user: a}}]
 clusters: [{name: b, cluster: {server: "https://10.99.0.1:1"}}, {name: a, cluster: {server: "https://10.99.0.1:6443"}}]
-users: [{name: a, user: {token: abcdef}}]
+users: [{name: b, user: {token: x.eyJleHAiOjF9.y}}, {name: a, user: {token: abcdef}}]
 `
 
 // newHost makes a good host.

@@ -39,11 +39,20 @@ var kubeconfigKeys = []string{"value", "admin.conf", "kubeconfig"}
 // dial makes a client from a kubeconfig. An empty kubeconfig is an error: dial does not
 // fall back to the environment or to the cluster that drover runs in.
 func (c *Cluster) dial(kubeconfig clientcmdapi.Config) (kubernetes.Interface, error) {
-	conf, err := clientcmd.NewDefaultClientConfig(kubeconfig, nil).ClientConfig()
+	conf, err := restConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	return c.newClient(conf)
+}
+
+// restConfig returns what a kubeconfig says in its current context.
+func restConfig(kubeconfig clientcmdapi.Config) (*rest.Config, error) {
+	conf, err := clientcmd.NewDefaultClientConfig(kubeconfig, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // client-go speaks of an environment that drover does not read
+		return nil, errors.New("its current-context leads to no API server")
+	}
+	return conf, err
 }
 
 // dialInCluster makes a client for the cluster that drover runs in.
