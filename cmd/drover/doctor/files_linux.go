@@ -98,14 +98,6 @@ func (d *doctor) ends(check, what string, end time.Time, remedy string) {
 // maxFile bounds the files that doctor reads, in bytes.
 const maxFile = 1 << 20
 
-func certificateEnd(text []byte) (time.Time, error) {
-	c, err := certificate.ParseCert(text)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return c.NotAfter, nil
-}
-
 // certificates checks the certificates of the listeners.
 func (d *doctor) certificates() {
 	cfg := d.farm.Config.Server
