@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/wait"
 )
 
 // ErrUnavailable is the error of a [Storage] that cannot store changes at present: the
@@ -33,7 +34,7 @@ type Change struct {
 }
 
 // flushChunk is the number of boots that a flush stores together. It is small, so
-// that a long flush does not delay the writes that a request waits for.
+// that a long flush does not delay requests that wait for the lock, or for writes.
 const flushChunk = 256
 
 // value returns the stored form of a boot. It does not have a nonce that was issued
@@ -120,12 +121,14 @@ type chunk struct {
 
 // Flush stores the steps that are only in RAM. What the storage does not take stays for the
 // next flush, which goes on there: a backlog that is longer than the queue of the storage
-// is stored by several flushes. Flush returns the first error.
+// is stored by several flushes. So do boots that change meanwhile, since Flush gives way between
+// chunks. Flush returns the first error.
 func (t *Table) Flush() error {
-	t.mu.Lock()
 	var queued []chunk
 	var failed error
-	for len(t.deleted)+len(t.dirty) > 0 {
+	var pace wait.Pace
+	t.mu.Lock()
+	for left := len(t.deleted) + len(t.dirty); left > 0 && len(t.deleted)+len(t.dirty) > 0; left -= flushChunk {
 		c, changes, err := t.nextChunk()
 		failed = cmp.Or(failed, err)
 		if c.wait, err = t.storage.Enqueue(changes...); err != nil {
@@ -137,6 +140,9 @@ func (t *Table) Flush() error {
 			b.enqueued = true
 		}
 		queued = append(queued, c)
+		t.mu.Unlock()
+		pace.Step()
+		t.mu.Lock()
 	}
 	t.mu.Unlock()
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"drover/pools/atomicfile"
+	"drover/pools/wait"
 )
 
 // snapshot writes the snapshot of a generation, and removes the earlier generations. A
@@ -73,6 +74,7 @@ type snapshotWriter struct {
 	generation uint64
 	end        int64
 	buffer     []byte
+	pace       wait.Pace
 }
 
 func (s *snapshotWriter) writeTables() error {
@@ -106,8 +108,9 @@ func (s *snapshotWriter) add(changes ...Change) {
 	s.end += int64(len(record))
 }
 
-// between writes the records if they are large enough. No lock is held.
+// between writes the records if they are large enough, and gives way. No lock is held.
 func (s *snapshotWriter) between() error {
+	s.pace.Step()
 	s.log.mu.Lock()
 	closed := s.log.closed
 	s.log.mu.Unlock()
