@@ -136,7 +136,7 @@ func TestSecrets(t *testing.T) {
 		{"token, and nobody knows where", "", "", map[string]string{"ca.crt": ca, "token": "tok"}, "name the API server with clusters[].endpoint"},
 		{"CA alone", "", host, map[string]string{"ca.crt": ca}, "neither tls.crt and tls.key nor a token"},
 		{"no kubeconfig", "", "", map[string]string{"value": "secret-words: ["}, `its "value" is no kubeconfig`},
-		{"empty", "", "", map[string]string{"value": ""}, "its kubeconfig is of no use: invalid configuration"},
+		{"empty", "", "", map[string]string{"value": ""}, "its kubeconfig is of no use: its current-context leads to no API server"},
 		{"huge", "", "", map[string]string{"value": strings.Repeat("#", 1<<20+1)}, "larger than 1048576 bytes"},
 		{"a program", "", "", map[string]string{"value": user("exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}")}, `its user "u" runs a program (exec)`},
 		{"a provider", "", "", map[string]string{"value": user("auth-provider: {name: gcp}")}, `its user "u" has an auth-provider`},

@@ -34,7 +34,7 @@ func TestKubeconfigs(t *testing.T) {
 		{"relative path", "a.kubeconfig", good, ""},
 		{"none named", "", nil, "its kubeconfig is of no use: none is named in the config"},
 		{"missing", "missing", nil, "no such file"},
-		{"empty", "empty", []byte{}, "invalid configuration"},
+		{"empty", "empty", []byte{}, "its current-context leads to no API server"},
 		{"not YAML", "binary", []byte("\x00\x01"), "binary"},
 		{"huge", "huge", make([]byte, 2<<20), "larger than 1048576 bytes"},
 		{"a directory", ".", nil, "is of no use"},

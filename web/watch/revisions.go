@@ -23,7 +23,7 @@ type Revisions struct {
 // more, or the server ends. A client has the revision of the header Last-Event-ID, or else
 // If-None-Match, and gets no event for that one.
 func (f *Revisions) Serve(w http.ResponseWriter, r *http.Request) error {
-	release, err := take(f.Limit, w, f.Of...)
+	release, err := wait(f.Limit, w, r, f.Of...)
 	if err != nil {
 		return err
 	}

@@ -101,3 +101,36 @@ func TestRevisionsEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestRevisionsWait: a stream gets the place of one that ends soon, and is refused if none does,
+// or the server ends.
+func TestRevisionsWait(t *testing.T) {
+	for _, ends := range []string{"another stream", "nothing", "the server"} {
+		synctest.Test(t, func(t *testing.T) {
+			server, stop := context.WithCancel(t.Context())
+			defer stop()
+			limit := &share.Limit{Most: 1}
+			release, _ := limit.Take()
+			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(watch.WithEnd(t.Context(), server))
+			s := watch.Revisions{Limit: limit, Every: time.Hour, Look: func() (string, bool) { return "", false }}
+			done := make(chan error)
+			w := httptest.NewRecorder()
+			go func() { done <- s.Serve(w, r) }()
+			synctest.Wait()
+			began := time.Now() // the clock is the bubble's
+			switch ends {
+			case "another stream":
+				release()
+			case "the server":
+				stop()
+			}
+			err := <-done
+			if served := err == nil; served != (ends == "another stream") || served != strings.Contains(w.Body.String(), "changed") {
+				t.Errorf("%s ends: got %v and %q", ends, err, w.Body)
+			}
+			if waited := time.Since(began) > 0; waited != (ends == "nothing") {
+				t.Errorf("%s ends: it waited %s", ends, time.Since(began))
+			}
+		})
+	}
+}
