@@ -34,8 +34,9 @@ type intake struct {
 
 	shedding sync.WaitGroup
 
-	batch batch
-	slots [batchLength]*request // packet i of the batch is read into slot i
+	batch   batch
+	buffers [batchLength][frameHeaders + dhcp6.MaxRequest]byte // of the batch
+	slots   [batchLength]*request                              // packet i of the batch becomes request i
 
 	hosts map[netip.Addr]bool // addresses that packets for this host go to
 	own   netip.Addr          // of the interface, in a declared IPv6 subnet; zero for none
@@ -54,12 +55,13 @@ func (in *intake) run(ctx context.Context) error {
 		now := in.now()
 		for i := range count {
 			r := in.slots[i]
-			f, ok := parseFrame(r.buffer[:in.batch.size(i)], in.sockets.mac)
+			f, ok := parseFrame(in.buffers[i][:in.batch.size(i)], in.sockets.mac)
 			if !ok || !in.hosts[f.dst] {
 				continue
 			}
 			r.received, r.own = now, in.own
-			r.Parse(f.message, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
+			r.packet = append(r.packet[:0], f.message...)
+			r.Parse(r.packet, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
 			if in.admit(r) {
 				in.renew(i)
 			}
@@ -86,7 +88,6 @@ func (in *intake) renew(i int) {
 		r = new(request)
 	}
 	in.slots[i] = r
-	in.batch.set(i, r.buffer[:])
 }
 
 // allAgents is the group of all servers and relay agents on a link.

@@ -66,7 +66,7 @@ type request struct {
 	dhcp6.Request
 	own      netip.Addr // an address of this server on the wire
 	received time.Time
-	buffer   [frameHeaders + dhcp6.MaxRequest]byte
+	packet   []byte // own memory, that the next packet uses again: few are as long as a buffer must be
 }
 
 // pending is a reply that is ready to be sent, and its exchange.
@@ -123,6 +123,7 @@ func (s *Server) read(ctx context.Context) {
 	in.shedder.Set = s.sockets.pass
 	in.refresh()
 	for i := range in.slots {
+		in.batch.set(i, in.buffers[i][:])
 		in.renew(i)
 	}
 	for ctx.Err() == nil {

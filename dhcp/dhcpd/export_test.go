@@ -34,14 +34,14 @@ func Line(length int, packets ...Packet) (dropped, taken []int, waited int) {
 	var q queue
 	q.open(length)
 	for i, p := range packets {
-		if r, _ := q.push(&request{size: i + 1, known: p.Known, Request: dhcp.Request{Type: p.Type}}); r != nil {
-			dropped = append(dropped, r.size)
+		if r, _ := q.push(&request{packet: make([]byte, i+1), known: p.Known, Request: dhcp.Request{Type: p.Type}}); r != nil {
+			dropped = append(dropped, len(r.packet))
 		}
 	}
 	waited = q.depth()
 	q.close()
 	for r := q.take(); r != nil; r = q.take() {
-		taken = append(taken, r.size)
+		taken = append(taken, len(r.packet))
 	}
 	if q.depth() != 0 {
 		panic("something is left")

@@ -33,7 +33,8 @@ type intake struct {
 	*service
 	socket    *socket
 	batch     *batch
-	slots     [batchLength]*request // packet i of the batch is read into slot i
+	buffers   [batchLength][dhcp.MaxRequest + 1]byte // of the batch; a longer packet is cut off, and so found out
+	slots     [batchLength]*request                  // packet i of the batch becomes request i
 	limits    *limits
 	strangers atomic.Int32 // how many waited in the queue after the last packet
 	outbursts outbursts
@@ -50,6 +51,7 @@ func newIntake(v *service, s *socket) *intake {
 		in.hosts[p.Addr()] = true
 	}
 	for i := range in.slots {
+		in.batch.set(i, in.buffers[i][:])
 		in.renew(i)
 	}
 	if s != v.observer {
@@ -65,7 +67,6 @@ func (in *intake) renew(i int) {
 		r = new(request)
 	}
 	in.slots[i] = r
-	in.batch.set(i, r.buffer[:])
 }
 
 // run reads until ctx ends. It returns when nothing of it uses the sockets any more, which the
@@ -87,7 +88,7 @@ func (in *intake) run(ctx context.Context) {
 		now := in.now()
 		for i := range count {
 			r := in.slots[i]
-			r.size, r.received, r.replyTo = in.batch.size(i), now, netip.AddrPort{}
+			r.received, r.replyTo = now, netip.AddrPort{}
 			if in.identify(r, i) && in.admit(r) {
 				in.renew(i)
 			}
@@ -109,22 +110,21 @@ func (in *intake) shed(ctx context.Context) {
 // identify parses packet i of the batch and finds its sender. It returns false for a
 // frame that is not for this host.
 func (in *intake) identify(r *request, i int) bool {
-	from := in.batch.from(i)
+	from, packet := in.batch.from(i), in.buffers[i][:in.batch.size(i)]
 	if in.socket == in.observer {
-		f, ok := parseFrame(r.packet())
+		f, ok := parseFrame(packet)
 		if !ok || !in.batch.forHost(i, in.index) || !in.isHost(f.dst.Addr(), r.received) {
 			return false
 		}
 		from = f.src
-		r.size = copy(r.buffer[:], f.message)
-		r.Parse(r.packet())
+		r.parse(f.message)
 		r.sender = dhcp.Sender{
 			MAC: f.mac, Addr: from.Addr(), BootPort: f.dst.Port() == bootPort,
 			Broadcast: f.dst.Addr() == everybody(), Relay: r.Giaddr.IsValid() && in.relays.has(f.mac),
 		}
 	} else {
 		// The filter of the socket let the packet pass: see socketFilter.
-		r.Parse(r.packet())
+		r.parse(packet)
 		r.sender = dhcp.Sender{MAC: r.Chaddr(), Addr: from.Addr(), BootPort: in.socket == in.boot}
 		if r.Giaddr.IsValid() {
 			r.sender.MAC, r.sender.Relay = pools.MAC{}, true

@@ -45,7 +45,7 @@ func (o *Once) claim(s *Server, r *request) bool {
 	if o == nil || r.Giaddr.IsValid() {
 		return true
 	}
-	id := transaction{r.MAC, binary.BigEndian.Uint32(r.packet()[4:]), r.Type}
+	id := transaction{r.MAC, binary.BigEndian.Uint32(r.packet[4:]), r.Type}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c, ok := o.by[id]

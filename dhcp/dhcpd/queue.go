@@ -17,11 +17,15 @@ type request struct {
 	replyTo  netip.AddrPort // for a request to the boot port: its sender; else zero
 	known    bool           // it is from a machine that has room of its own
 	received time.Time
-	buffer   [dhcp.MaxRequest + 1]byte // a longer packet is cut off, and so found out
-	size     int                       // of the packet in buffer, in bytes
+	packet   []byte // own memory, that the next packet uses again
 }
 
-func (r *request) packet() []byte { return r.buffer[:r.size] }
+// parse makes r the request of a packet, which it copies: thousands may wait, and few are as long
+// as a buffer must be.
+func (r *request) parse(packet []byte) {
+	r.packet = append(r.packet[:0], packet...)
+	r.Parse(r.packet)
+}
 
 // urgent reports whether a packet is answered before the DISCOVERs: a REQUEST
 // ends an exchange that has already cost an OFFER, and the other messages of

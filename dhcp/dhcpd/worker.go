@@ -98,7 +98,7 @@ func (v *service) answer(r *request) {
 		default:
 			p.message, p.x.Reply, p.x.Decision = nil, "", dhcp.QueueFull
 		}
-	case p.message.Fresh && v.probes.wants(&p) && v.probes.start(p, r.Copy(r.packet()), 0):
+	case p.message.Fresh && v.probes.wants(&p) && v.probes.start(p, r.Copy(r.packet), 0):
 		return
 	}
 	v.finish(&p)
