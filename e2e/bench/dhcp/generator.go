@@ -29,7 +29,8 @@ func generate(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	f.DurationVar(&l.Duration, "for", 4*time.Second, "how long")
 	f.IntVar(&l.Machines, "machines", machines, "how many machines")
 	f.DurationVar(&l.Retry, "retry", 0, "machines ask until they are served, each this often at most")
-	f.BoolVar(&l.Boots, "boots", false, "machines are iPXE, and begin one boot after the other")
+	f.BoolVar(&l.Boots, "boots", false, "machines are iPXE, and begin boots")
+	f.BoolVar(&l.Again, "again", false, "machines that were served ask again")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -41,13 +42,14 @@ func generate(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 }
 
 // generate runs the generator against the running server.
-func (b *bench) generate(ctx context.Context, machines int, rate float64, length, retry time.Duration) (r load.Result, err error) {
+func (b *bench) generate(ctx context.Context, st *Step, retry time.Duration) (r load.Result, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return r, err
 	}
 	out, err := b.clients.Run(ctx, "taskset", "-c", clientCPU, self, generatorCommand, "-server", serverAddress,
-		"-relay", relayAddress, "-rate", fmt.Sprint(rate), "-for", length.String(), "-retry", retry.String(), "-machines", strconv.Itoa(machines), "-boots="+strconv.FormatBool(b.pages > 0))
+		"-relay", relayAddress, "-rate", fmt.Sprint(st.Asked), "-for", st.length.String(), "-retry", retry.String(), "-machines", strconv.Itoa(st.machines),
+		"-boots="+strconv.FormatBool(b.pages > 0), "-again="+strconv.FormatBool(b.pages > 0 || st.again))
 	if err != nil {
 		return r, err
 	}

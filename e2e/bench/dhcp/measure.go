@@ -99,7 +99,7 @@ func (b *bench) generated(f *Figures, best, lossless float64, try tryStep) error
 		return err
 	}
 	f.RSS, f.Leases = float64(full.RSS)/1e6, float64(full.Completed)
-	over, err := b.overloaded(overload*peak.Rate, try(ownTool, forOverload, retry))
+	over, err := b.median(nil, overload*peak.Rate, try(ownTool, forOverload, retry))
 	if err != nil {
 		return err
 	}
@@ -110,19 +110,20 @@ func (b *bench) generated(f *Figures, best, lossless float64, try tryStep) error
 	return nil
 }
 
-// overloaded returns the median of several steps at a rate, by what they completed: a fast
-// server serves its machines in a fraction of a second, which a short disturbance of the host
-// changes by a third.
-func (b *bench) overloaded(rate float64, try func(float64) (Step, error)) (Step, error) {
-	steps := make([]Step, 5)
+// median returns the median of several steps at a rate, by what they completed; the first ones
+// are those given. A fast server serves its machines in a fraction of a second, so that a short
+// disturbance of the host changes a single step by a third.
+func (b *bench) median(steps []Step, rate float64, try func(float64) (Step, error)) (Step, error) {
+	most := 5
 	if b.quick {
-		steps = steps[:1]
+		most = 1
 	}
-	for i := range steps {
-		var err error
-		if steps[i], err = try(rate); err != nil {
+	for len(steps) < most {
+		s, err := try(rate)
+		if err != nil {
 			return Step{}, err
 		}
+		steps = append(steps, s)
 	}
 	slices.SortFunc(steps, func(x, y Step) int { return cmp.Compare(x.Rate, y.Rate) })
 	return steps[len(steps)/2], nil
@@ -138,8 +139,8 @@ func steady(try func(float64) (Step, error), rate float64) (Step, error) {
 	return try(rate)
 }
 
-// saturate raises the rate until the server no longer keeps up, then far beyond, and
-// returns the step with the most completed exchanges.
+// saturate raises the rate until the server no longer keeps up, then far beyond, and returns
+// the median of the steps at the rate with the most completed exchanges.
 func (b *bench) saturate(from float64, try func(float64) (Step, error)) (peak Step, err error) {
 	const most = 10 // steps
 	factor, behind := 1.25, 0
@@ -161,5 +162,5 @@ func (b *bench) saturate(from float64, try func(float64) (Step, error)) (peak St
 			break
 		}
 	}
-	return peak, nil
+	return b.median([]Step{peak}, peak.Asked, try)
 }

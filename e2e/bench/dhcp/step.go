@@ -32,6 +32,7 @@ type Step struct {
 	Stalled float64 `json:"stalledMs,omitempty"` // in which the generator itself could not run
 
 	machines int           // that ask
+	again    bool          // they ask again when they are served
 	length   time.Duration // of the step
 }
 
@@ -86,8 +87,13 @@ const disturbed = 0.1
 // served.
 func (b *bench) step(ctx context.Context, s server, tool, purpose string, rate float64, retry time.Duration) (Step, error) {
 	st := Step{Server: s.name, Tool: tool, Purpose: purpose, Asked: rate, machines: s.machines, length: b.length}
-	if purpose == forMemory { // all machines ask
+	switch purpose {
+	case forMemory: // all machines ask
 		st.length = min(time.Duration(float64(s.machines)/rate*float64(time.Second))+time.Second, 20*time.Second)
+	case forSaturation, forOverload:
+		if s.group() == declared { // else a step takes a fraction of a second
+			st.again, st.length = true, min(b.length, 2*time.Second)
+		}
 	}
 	again := st
 	err := b.once(ctx, s, &st, retry)
@@ -155,7 +161,7 @@ func (b *bench) apply(ctx context.Context, st *Step, retry time.Duration) error 
 		}
 		return nil
 	}
-	r, err := b.generate(ctx, st.machines, st.Asked, st.length, retry)
+	r, err := b.generate(ctx, st, retry)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type machine struct {
 type machines struct {
 	all   []machine
 	retry time.Duration
-	again bool // after all have asked it is the first one's turn again
+	again bool // served machines ask again
 	turn  int
 	left  int // machines to serve until half of them are served; without retry: machines that have not asked
 
@@ -117,7 +117,7 @@ func (s *machines) hear(r reply, now time.Duration) (follow bool) {
 	case r.kind == ack && m.phase == requesting:
 		s.count.Acks++
 		m.phase = served
-		if s.retry > 0 {
+		if s.retry > 0 && !s.again {
 			s.left--
 		}
 		s.latency = append(s.latency, now-m.began)

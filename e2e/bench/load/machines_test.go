@@ -41,6 +41,21 @@ func TestMachinesBootAgain(t *testing.T) {
 	}
 }
 
+func TestAskAgainInAnOverload(t *testing.T) {
+	room := load.NewRoom(2, 100*time.Millisecond)
+	room.Again()
+	first, second := room.Next(0), room.Next(0)
+	left := room.Left()
+	room.Hear(uint32(first), offer, time.Millisecond)
+	room.Hear(uint32(first), ack, 2*time.Millisecond)
+	if got := room.Next(3 * time.Millisecond); got != 2<<16 || room.Left() != left {
+		t.Errorf("after it was served: got %#x with %d left, want 0x20000 and %d", got, room.Left(), left)
+	}
+	if got := room.Next(101 * time.Millisecond); got != second+1<<16 {
+		t.Errorf("the machine without an answer: got %#x, want %#x", got, second+1<<16)
+	}
+}
+
 func TestAnExchange(t *testing.T) {
 	const ms = time.Millisecond
 	room := load.NewRoom(4, 0)

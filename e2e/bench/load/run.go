@@ -15,13 +15,14 @@ type Load struct {
 	Rate     float64       // exchanges to begin each second
 	Duration time.Duration // time in which exchanges are begun
 	Machines int           // number of machines that ask, at most 65536
-	Boots    bool          // machines are iPXE, whose boots begin; when all have asked, they begin again
+	Boots    bool          // machines are iPXE, whose boots begin
+	Again    bool          // machines that were served ask again, when it is their turn
 
 	// Retry makes a machine without an OFFER ask again after this time, and one
 	// without an ACK after a second, until it is served: as many machines do at a
-	// server that cannot keep up. The run ends early when half of them are served,
-	// since the others could not keep up the rate. Zero: each machine asks once, and
-	// the run ends early when all have asked.
+	// server that cannot keep up. Without Again the run ends early when half of
+	// them are served, since the others could not keep up the rate. Zero: without Again each
+	// machine asks once, and the run ends early when all have asked.
 	Retry time.Duration
 }
 
@@ -76,7 +77,7 @@ func Run(ctx context.Context, l Load) (res Result, err error) {
 		Load: l, socket: s, machines: newMachines(l.Machines, l.Retry),
 		discover: newTemplate(discover, l.Relay, l.Boots), request: newTemplate(request, l.Relay, l.Boots), start: time.Now(),
 	}
-	g.again = l.Boots
+	g.again = l.Again
 	if err := g.send(ctx); err != nil {
 		return res, err
 	}
