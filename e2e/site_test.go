@@ -119,6 +119,7 @@ func neighbor(t *testing.T, rack netns.Namespace, name string) netns.Namespace {
 	rack.Link(t, name, host, "eth0")
 	rack.IP(t, "link", "set", name, "master", lab.Bridge, "up")
 	host.IP(t, "link", "set", "eth0", "up")
+	rack.AwaitPort(t, name)
 	return host
 }
 

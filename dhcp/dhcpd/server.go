@@ -1,6 +1,7 @@
 package dhcpd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -115,14 +116,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 
 	v := s.service()
-	s.queue.open(orDefault(s.Queue, 4096))
+	s.queue.open(cmp.Or(s.Queue, 4096))
 	var intakes, workers, rest sync.WaitGroup
 	for _, c := range append(s.udp(), s.observer) {
 		in := newIntake(v, c)
 		intakes.Go(func() { in.run(ctx) })
 	}
 	intakes.Go(func() { v.relays.run(ctx) })
-	for range orDefault(s.Workers, runtime.GOMAXPROCS(0)) {
+	for range cmp.Or(s.Workers, runtime.GOMAXPROCS(0)) {
 		workers.Go(v.work)
 	}
 	rest.Go(v.commit)
@@ -185,11 +186,4 @@ func (s *Server) now() time.Time {
 		return time.Now()
 	}
 	return s.Now()
-}
-
-func orDefault[T int | time.Duration](n, def T) T {
-	if n <= 0 {
-		return def
-	}
-	return n
 }

@@ -1,6 +1,7 @@
 package dhcpd
 
 import (
+	"cmp"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -63,7 +64,7 @@ func (v *service) serve(r *request) {
 	defer v.exchanges.Rescue(&x)
 	discover := r.Type == dhcpv4.MessageTypeDiscover
 	switch {
-	case v.now().Sub(r.received) > orDefault(v.MaxWait, 2*time.Second):
+	case v.now().Sub(r.received) > cmp.Or(v.MaxWait, 2*time.Second):
 		x.Decision = dhcp.Stale
 	case discover && !v.probes.begin(r):
 		x.Decision = dhcp.Waiting

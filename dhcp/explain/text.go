@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -46,7 +47,7 @@ func clusterRow(p *resolve.Plan) Row {
 	if p.Gateway != "" {
 		return Row{Field: "gateway", Value: p.Gateway}
 	}
-	return Row{Field: "cluster", Value: orNone(p.Cluster)}
+	return Row{Field: "cluster", Value: cmp.Or(p.Cluster, "(none)")}
 }
 
 // Rows returns the values of a Plan. [resolve.Plan.Why] has the origin of each field.
@@ -93,7 +94,7 @@ func Rows(p *resolve.Plan) []Row {
 		Row{Field: "subnet", Value: subnet},
 		Row{Field: "lease", Value: p.Lease.String()},
 		Row{Field: "boot.server", Value: addrOrDash(p.Boot.Server)},
-		Row{Field: "boot.file", Value: orNone(p.Boot.File)},
+		Row{Field: "boot.file", Value: cmp.Or(p.Boot.File, "(none)")},
 	)
 	for _, o := range p.Options {
 		value := o.Text
@@ -270,11 +271,4 @@ func addrOrDash(a netip.Addr) string {
 		return "-"
 	}
 	return a.String()
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return s
 }

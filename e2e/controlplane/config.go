@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +34,9 @@ func (c Config) withDefaults() (Config, error) {
 	if !c.Address.IsValid() {
 		c.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	setDefault(&c.PodCIDR, "10.244.0.0/16")
-	setDefault(&c.ServiceCIDR, "10.96.0.0/16")
-	setDefault(&c.Version, "v1.37.1")
+	c.PodCIDR = cmp.Or(c.PodCIDR, "10.244.0.0/16")
+	c.ServiceCIDR = cmp.Or(c.ServiceCIDR, "10.96.0.0/16")
+	c.Version = cmp.Or(c.Version, "v1.37.1")
 	if c.Log == nil {
 		c.Log = io.Discard
 	}
@@ -48,12 +49,6 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	return c, nil
-}
-
-func setDefault(s *string, value string) {
-	if *s == "" {
-		*s = value
-	}
 }
 
 // pickPort fills in a port that nobody listens on. It stays below 32768, where

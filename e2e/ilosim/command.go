@@ -1,6 +1,7 @@
 package ilosim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,19 +51,12 @@ func (c *Chassis) run(command string) string {
 			var b strings.Builder
 			for _, n := range nodes {
 				c.setBootOnce(n, words[3])
-				fmt.Fprintf(&b, "%s bootonce: %s\n", n.ID(), orNone(n.bootOnce))
+				fmt.Fprintf(&b, "%s bootonce: %s\n", n.ID(), cmp.Or(n.bootOnce, "No Override"))
 			}
 			return b.String()
 		})
 	}
 	return invalid
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "No Override"
-	}
-	return s
 }
 
 // about calls do with the nodes of a list such as c1n1,c2n1 or all.

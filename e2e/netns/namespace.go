@@ -51,6 +51,16 @@ func (n Namespace) Link(t testing.TB, device string, other Namespace, peer strin
 	})
 }
 
+// AwaitPort waits until a bridge of n forwards what its port gets. The kernel learns some time
+// after the other end came up that it is, and drops everything until then.
+func (n Namespace) AwaitPort(t testing.TB, port string) {
+	t.Helper()
+	fixture.Eventually(t, "the bridge forwards from "+port, func() bool {
+		out, err := n.Command("ip", "-d", "link", "show", port).Output()
+		return err == nil && strings.Contains(string(out), "state forwarding")
+	})
+}
+
 // In runs f in the namespace, and fails the test with its error. Sockets that f opens stay
 // in the namespace.
 func (n Namespace) In(t testing.TB, f func() error) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -41,12 +42,12 @@ func (c *checker) hostedDefaults(cl *pools.Cluster) {
 	if cl.ControlPlane == nil {
 		return
 	}
-	setDefault(&cl.DeletionPolicy, pools.Retain)
+	cl.DeletionPolicy = cmp.Or(cl.DeletionPolicy, pools.Retain)
 	if cl.Kubeconfig == "" && cl.SecretRef == (pools.SecretRef{}) {
 		cl.SecretRef.Namespace = c.cfg.Server.Objects.Namespace
 	}
 	controlplane.SetDefaults(cl.ControlPlane)
-	setDefault(&cl.IPFamilies, pools.FamiliesOf(cl.ControlPlane.ServiceSubnet))
+	cl.IPFamilies = cmp.Or(cl.IPFamilies, pools.FamiliesOf(cl.ControlPlane.ServiceSubnet))
 }
 
 // controlPlane checks the control plane of a cluster.

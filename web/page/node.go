@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -120,7 +121,7 @@ func nodeFacts(m *snapshot.Machine, r *request) []fact {
 	if m.InPool != nil && m.InPool.Cluster != "" {
 		c := table.Cell{Text: m.InPool.Cluster, URL: table.To("/nodes", "cluster", m.InPool.Cluster)}
 		if m.Boot != nil && m.Boot.Cluster != m.InPool.Cluster {
-			c.Sub = []string{"its last boot joined " + orNone(m.Boot.Cluster) + ": the next one joins " + m.InPool.Cluster}
+			c.Sub = []string{"its last boot joined " + cmp.Or(m.Boot.Cluster, "no cluster") + ": the next one joins " + m.InPool.Cluster}
 		}
 		add("Cluster", c)
 	}
@@ -324,11 +325,4 @@ func (v *nodeView) image(p *page, m *snapshot.Machine, r *request) {
 	if m.NextBoot != "" {
 		c.Detail = "once: its next boot is " + string(m.NextBoot)
 	}
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "no cluster"
-	}
-	return s
 }

@@ -67,6 +67,7 @@ func (f *farmland) wired(name, mac, address string) netns.Namespace {
 	n.IP(f.t, "link", "set", "cli", "address", mac)
 	n.IP(f.t, "addr", "add", address, "dev", "cli")
 	n.IP(f.t, "link", "set", "cli", "up")
+	f.net.AwaitPort(f.t, name)
 	forward := "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done; echo 1 >/proc/sys/net/ipv4/ip_forward"
 	if out, err := n.Command("sh", "-c", forward).CombinedOutput(); err != nil {
 		f.t.Fatalf("forwarding: %v: %s", err, out)

@@ -8,6 +8,7 @@
 package externalhost
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -36,9 +37,9 @@ const DefaultSize = pools.HostSize
 // SetDefaults sets the defaults of fields that are not set.
 func SetDefaults(c *pools.Cluster) {
 	for i := range c.Hosts {
-		orDefault(&c.Hosts[i].Size, DefaultSize)
+		c.Hosts[i].Size = cmp.Or(c.Hosts[i].Size, DefaultSize)
 		for j := range c.Hosts[i].Expose {
-			orDefault(&c.Hosts[i].Expose[j].HostPort, c.Hosts[i].Expose[j].Port)
+			c.Hosts[i].Expose[j].HostPort = cmp.Or(c.Hosts[i].Expose[j].HostPort, c.Hosts[i].Expose[j].Port)
 		}
 	}
 	n := c.HostNetwork
@@ -46,28 +47,21 @@ func SetDefaults(c *pools.Cluster) {
 		return
 	}
 	if c.ControlPlane != nil {
-		orDefault(&n.PodCIDR, firstIPv4(c.ControlPlane.PodSubnet))
-		orDefault(&n.ServiceCIDR, firstIPv4(c.ControlPlane.ServiceSubnet))
+		n.PodCIDR = cmp.Or(n.PodCIDR, firstIPv4(c.ControlPlane.PodSubnet))
+		n.ServiceCIDR = cmp.Or(n.ServiceCIDR, firstIPv4(c.ControlPlane.ServiceSubnet))
 	}
-	orDefault(&n.CNI, pools.Flannel)
-	orDefault(&n.NodeMask, 24)
-	orDefault(&n.VNI, 1)
-	orDefault(&n.Port, 8472)
-	orDefault(&n.ProxyMode, pools.ProxyNFTables)
-	orDefault(&n.Domain, "cluster.local")
+	n.CNI = cmp.Or(n.CNI, pools.Flannel)
+	n.NodeMask = cmp.Or(n.NodeMask, 24)
+	n.VNI = cmp.Or(n.VNI, 1)
+	n.Port = cmp.Or(n.Port, 8472)
+	n.ProxyMode = cmp.Or(n.ProxyMode, pools.ProxyNFTables)
+	n.Domain = cmp.Or(n.Domain, "cluster.local")
 	if n.ServiceCIDR.IsValid() {
 		dns := n.ServiceCIDR.Masked().Addr()
 		for range 10 {
 			dns = dns.Next()
 		}
-		orDefault(&n.DNS, dns)
-	}
-}
-
-func orDefault[T comparable](field *T, value T) {
-	var none T
-	if *field == none {
-		*field = value
+		n.DNS = cmp.Or(n.DNS, dns)
 	}
 }
 

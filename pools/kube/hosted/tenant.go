@@ -146,7 +146,7 @@ func (w *worker) serve(ctx context.Context, k *keys) error {
 	if err := w.count(ctx); err != nil {
 		return err
 	}
-	return w.signed(ctx)
+	return w.controllersWork(ctx)
 }
 
 // fill applies the objects of the tenant.
@@ -254,9 +254,9 @@ func nodeReady(n *corev1.Node) bool {
 	return false
 }
 
-// signed returns nil once the tenant's controllers give a new namespace what pods need,
-// so that the controller manager runs.
-func (w *worker) signed(ctx context.Context) error {
+// controllersWork returns nil once the tenant's controllers give a new namespace what pods need,
+// which shows that kube-controller-manager runs.
+func (w *worker) controllersWork(ctx context.Context) error {
 	_, err := w.tenant.typed.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return &waiting{starting, "kube-controller-manager has not begun its work"}

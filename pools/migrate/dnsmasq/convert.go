@@ -185,13 +185,13 @@ func (r *Reader) addRange(rg dhcpRange) {
 		matches = []pools.Match{{}}
 	}
 	for _, m := range matches {
-		r.land(rg, m)
+		r.addMatchedRange(rg, m)
 	}
 }
 
-// land adds a pool for a range, or a machine for a range of one address that a port of a
+// addMatchedRange adds a pool for a range, or a machine for a range of one address that a port of a
 // switch identifies.
-func (r *Reader) land(rg dhcpRange, m pools.Match) {
+func (r *Reader) addMatchedRange(rg dhcpRange, m pools.Match) {
 	tags := r.chosen(r.closure(slices.Concat(r.Tags, rg.Tags, []string{rg.Set})))
 	port := m.ClientID + m.CircuitID + m.RemoteID + m.SubscriberID
 	if port != "" && rg.First == rg.Last {
