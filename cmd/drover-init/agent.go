@@ -93,6 +93,7 @@ func runAgent(ctx context.Context, dir string, stdout, stderr io.Writer) int {
 func newAgent(boot state.Boot, srv *client.Server, key hpke.PrivateKey, con *console.Console, dir string) *agent {
 	rep := report.New(con)
 	rep.Send = srv.SendEvent
+	rep.Resume(boot.Unsent)
 	return &agent{
 		State: boot, Key: key, Srv: srv, Rep: rep, Con: con, Dir: dir,
 		Retry: retry.Retrier{Backoff: retry.Backoff{Base: minAgain * 2, Max: maxAgain}}, // half of it is random

@@ -407,6 +407,25 @@ func TestAgentStartsAgain(t *testing.T) {
 	}
 }
 
+// TestAgentSendsWhatIsLeft: the server was away while drover-init ran.
+func TestAgentSendsWhatIsLeft(t *testing.T) {
+	a := newAgentTest(t, nil)
+	boot := a.State
+	boot.Join, boot.Unsent = false, []boots.Event{{Step: boots.StepConfig, Uptime: 1, Detail: "5 files"}, {Step: boots.StepSwitch, Uptime: 2}}
+	if err := boot.Save(a.Dir); err != nil {
+		t.Fatal(err)
+	}
+	boot, err := state.Load(a.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := &agentTest{agent: newAgent(boot, a.Srv, a.Key, console.New(a.said, fixedUptime), a.Dir)}
+	if err := next.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, a.server.events, "config: 5 files", "switch-root:", "online: 10.77.0.11")
+}
+
 // TestAgentFinal: systemd does not start an agent again that cannot succeed.
 func TestAgentFinal(t *testing.T) {
 	a := newAgentTest(t, nil)

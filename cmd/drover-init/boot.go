@@ -332,7 +332,11 @@ func (b *boot) leave(context.Context) error {
 // image.
 func (b *boot) switchRoot() error {
 	b.rep.Flush(flushLimit)
-	b.rep.Stop()
+	if b.state.Unsent = b.rep.Stop(); len(b.state.Unsent) > 0 {
+		if err := b.state.Save(state.Dir); err != nil {
+			b.con.Printf("report", "error: %d events are lost: %v", len(b.state.Unsent), err)
+		}
+	}
 	b.endKeep()
 	<-b.kept
 	b.srv.Client.CloseIdleConnections()

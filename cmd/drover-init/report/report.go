@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -198,13 +199,27 @@ func (r *Reporter) Flush(limit time.Duration) {
 	}
 }
 
-// Stop ends sending; events still queued are lost.
-func (r *Reporter) Stop() {
-	if r.cancel == nil {
+// Stop ends sending, and returns the events that the server does not have, as far as the node
+// knows. [Reporter.Resume] of the next reporter sends them.
+func (r *Reporter) Stop() (unsent []boots.Event) {
+	if r.cancel != nil {
+		r.cancel()
+		<-r.done
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue
+}
+
+// Resume queues what Stop of an earlier reporter returned. It must be called before Start, and
+// before any event of this one.
+func (r *Reporter) Resume(unsent []boots.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(unsent) == 0 {
 		return
 	}
-	r.cancel()
-	<-r.done
+	r.queue, r.last, r.idle = slices.Clone(unsent), unsent[len(unsent)-1], make(chan struct{})
 }
 
 // eventText returns a text for an event: without tokens, in one line, of limited length.

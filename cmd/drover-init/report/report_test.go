@@ -103,14 +103,32 @@ func TestReporterServerAway(t *testing.T) {
 	})
 }
 
+// TestReporterStopsWhileAway: the next reporter sends what the first one could not.
 func TestReporterStopsWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &eventServer{away: true}
+		h := &eventServer{}
 		r := h.reporter()
 		r.Start(plain)
 		r.Report(boots.StepInit, "runs")
+		r.Flush(time.Second)
+		h.setAway(true)
+		r.Report(boots.StepNetwork, "eth0")
+		r.Report(boots.StepSwitch, "leaves")
 		synctest.Wait()
-		r.Stop() // must return
+		unsent := r.Stop() // must return
+		h.setAway(false)
+		next := h.reporter()
+		next.Resume(unsent)
+		next.Report(boots.StepOnline, "here")
+		if last := next.queue[2]; last.Uptime <= unsent[1].Uptime {
+			t.Errorf("an event at %g s after one at %g s: the server takes it for a repetition", last.Uptime, unsent[1].Uptime)
+		}
+		next.Start(plain)
+		next.Flush(time.Second)
+		wantEvents(t, h.events(), "init runs", "network eth0", "switch-root leaves", "online here")
+		if left := next.Stop(); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
 	})
 	(&Reporter{}).Stop() // never started
 }

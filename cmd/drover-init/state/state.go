@@ -17,6 +17,7 @@ import (
 	"drover/cmd/drover-init/client"
 	"drover/cmd/drover-init/nodeconfig"
 	"drover/pools"
+	"drover/pools/boots"
 )
 
 // The files that a boot leaves for the agent. They are in RAM, readable by root only.
@@ -42,6 +43,7 @@ type Boot struct {
 	Scripts []pools.NamedScript `json:"scripts,omitempty"` // of the online stage, without those that have succeeded
 	Env     []string            `json:"env,omitempty"`     // of scripts: NAME=value
 	Mounts  []pools.Mount       `json:"mounts,omitempty"`
+	Unsent  []boots.Event       `json:"unsent,omitempty"` // the server was away when they happened
 }
 
 // Save writes the state to a file in dir, readable by root only.
