@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -76,42 +75,51 @@ func (c *checker) report(path, about string, err error) {
 	}
 }
 
+// setDefault sets a value that is zero. It leaves any other alone, which cmp.Or would write: parts
+// of a config that is checked with a change are in force, and are read meanwhile.
+func setDefault[T comparable](p *T, v T) {
+	var none T
+	if *p == none {
+		*p = v
+	}
+}
+
 // defaults sets the defaults of values that the file does not set.
 func (c *checker) defaults() {
 	s := &c.cfg.Server
-	s.DHCP = cmp.Or(s.DHCP, pools.DHCPFull)
-	s.RouterAdvertisements = cmp.Or(s.RouterAdvertisements, pools.RAEmpty)
-	s.HTTP = cmp.Or(s.HTTP, ":80")
-	s.TFTP = cmp.Or(s.TFTP, ":69")
-	s.API = cmp.Or(s.API, "127.0.0.1:8443")
-	s.MaxConcurrentImages = cmp.Or(s.MaxConcurrentImages, 64)
-	s.Grace = cmp.Or(s.Grace, pools.Duration(30*time.Second))
+	setDefault(&s.DHCP, pools.DHCPFull)
+	setDefault(&s.RouterAdvertisements, pools.RAEmpty)
+	setDefault(&s.HTTP, ":80")
+	setDefault(&s.TFTP, ":69")
+	setDefault(&s.API, "127.0.0.1:8443")
+	setDefault(&s.MaxConcurrentImages, 64)
+	setDefault(&s.Grace, pools.Duration(30*time.Second))
 	access.SetDefaults(s)
 	for i := range c.cfg.Chassis {
 		ch := &c.cfg.Chassis[i]
-		ch.User = cmp.Or(ch.User, "Administrator")
-		ch.Via = cmp.Or(ch.Via, pools.ViaSSH)
-		ch.NameTemplate = cmp.Or(ch.NameTemplate, pools.DefaultNodeName)
+		setDefault(&ch.User, "Administrator")
+		setDefault(&ch.Via, pools.ViaSSH)
+		setDefault(&ch.NameTemplate, pools.DefaultNodeName)
 	}
 	for i := range c.cfg.Subnets {
-		c.cfg.Subnets[i].Lease = cmp.Or(c.cfg.Subnets[i].Lease, pools.Duration(12*time.Hour))
+		setDefault(&c.cfg.Subnets[i].Lease, pools.Duration(12*time.Hour))
 	}
 	for i := range c.cfg.Clusters {
 		cl := &c.cfg.Clusters[i]
 		c.hostedDefaults(cl)
 		externalhost.SetDefaults(cl)
 		t := &cl.Token
-		t.Mode = cmp.Or(t.Mode, pools.PerBoot)
-		cl.Approver = cmp.Or(cl.Approver, pools.ByDrover)
-		cl.Drain.Timeout = cmp.Or(cl.Drain.Timeout, pools.Duration(5*time.Minute))
+		setDefault(&t.Mode, pools.PerBoot)
+		setDefault(&cl.Approver, pools.ByDrover)
+		setDefault(&cl.Drain.Timeout, pools.Duration(5*time.Minute))
 		if t.Mode == pools.Shared {
-			t.TTL = cmp.Or(t.TTL, pools.Duration(24*time.Hour))
-			t.Rotate = cmp.Or(t.Rotate, t.TTL/2)
+			setDefault(&t.TTL, pools.Duration(24*time.Hour))
+			setDefault(&t.Rotate, t.TTL/2)
 		}
-		t.TTL = cmp.Or(t.TTL, pools.Duration(10*time.Minute))
+		setDefault(&t.TTL, pools.Duration(10*time.Minute))
 		if cl.SecretRef != (pools.SecretRef{}) && cl.Name != "" {
 			// The name that Cluster API and its provider Kamaji use.
-			cl.SecretRef.Name = cmp.Or(cl.SecretRef.Name, cl.Name+"-kubeconfig")
+			setDefault(&cl.SecretRef.Name, cl.Name+"-kubeconfig")
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -42,12 +41,12 @@ func (c *checker) hostedDefaults(cl *pools.Cluster) {
 	if cl.ControlPlane == nil {
 		return
 	}
-	cl.DeletionPolicy = cmp.Or(cl.DeletionPolicy, pools.Retain)
+	setDefault(&cl.DeletionPolicy, pools.Retain)
 	if cl.Kubeconfig == "" && cl.SecretRef == (pools.SecretRef{}) {
 		cl.SecretRef.Namespace = c.cfg.Server.Objects.Namespace
 	}
 	controlplane.SetDefaults(cl.ControlPlane)
-	cl.IPFamilies = cmp.Or(cl.IPFamilies, pools.FamiliesOf(cl.ControlPlane.ServiceSubnet))
+	setDefault(&cl.IPFamilies, pools.FamiliesOf(cl.ControlPlane.ServiceSubnet))
 }
 
 // controlPlane checks the control plane of a cluster.

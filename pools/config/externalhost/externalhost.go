@@ -8,7 +8,6 @@
 package externalhost
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -37,9 +36,9 @@ const DefaultSize = pools.HostSize
 // SetDefaults sets the defaults of fields that are not set.
 func SetDefaults(c *pools.Cluster) {
 	for i := range c.Hosts {
-		c.Hosts[i].Size = cmp.Or(c.Hosts[i].Size, DefaultSize)
+		orDefault(&c.Hosts[i].Size, DefaultSize)
 		for j := range c.Hosts[i].Expose {
-			c.Hosts[i].Expose[j].HostPort = cmp.Or(c.Hosts[i].Expose[j].HostPort, c.Hosts[i].Expose[j].Port)
+			orDefault(&c.Hosts[i].Expose[j].HostPort, c.Hosts[i].Expose[j].Port)
 		}
 	}
 	n := c.HostNetwork
@@ -47,21 +46,29 @@ func SetDefaults(c *pools.Cluster) {
 		return
 	}
 	if c.ControlPlane != nil {
-		n.PodCIDR = cmp.Or(n.PodCIDR, firstIPv4(c.ControlPlane.PodSubnet))
-		n.ServiceCIDR = cmp.Or(n.ServiceCIDR, firstIPv4(c.ControlPlane.ServiceSubnet))
+		orDefault(&n.PodCIDR, firstIPv4(c.ControlPlane.PodSubnet))
+		orDefault(&n.ServiceCIDR, firstIPv4(c.ControlPlane.ServiceSubnet))
 	}
-	n.CNI = cmp.Or(n.CNI, pools.Flannel)
-	n.NodeMask = cmp.Or(n.NodeMask, 24)
-	n.VNI = cmp.Or(n.VNI, 1)
-	n.Port = cmp.Or(n.Port, 8472)
-	n.ProxyMode = cmp.Or(n.ProxyMode, pools.ProxyNFTables)
-	n.Domain = cmp.Or(n.Domain, "cluster.local")
+	orDefault(&n.CNI, pools.Flannel)
+	orDefault(&n.NodeMask, 24)
+	orDefault(&n.VNI, 1)
+	orDefault(&n.Port, 8472)
+	orDefault(&n.ProxyMode, pools.ProxyNFTables)
+	orDefault(&n.Domain, "cluster.local")
 	if n.ServiceCIDR.IsValid() {
 		dns := n.ServiceCIDR.Masked().Addr()
 		for range 10 {
 			dns = dns.Next()
 		}
-		n.DNS = cmp.Or(n.DNS, dns)
+		orDefault(&n.DNS, dns)
+	}
+}
+
+// orDefault sets a field that is zero, and does not write to any other: the cluster may be in force.
+func orDefault[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
+		*field = value
 	}
 }
 
