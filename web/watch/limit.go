@@ -35,13 +35,7 @@ func take(l *share.Limit, w http.ResponseWriter, of ...share.Share) (release fun
 func wait(l *share.Limit, w http.ResponseWriter, r *http.Request, of ...share.Share) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	go func() {
-		select {
-		case <-ending(r):
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(ending(r), cancel)()
 	release, ok := l.Wait(ctx, of...)
 	if !ok {
 		return nil, refuse(w)

@@ -54,7 +54,7 @@ func (f *Revisions) Serve(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case <-r.Context().Done():
 			return nil
-		case <-ending(r):
+		case <-ending(r).Done():
 			return nil
 		case <-ticker.C:
 		}

@@ -98,9 +98,10 @@ type endKey struct{}
 // WithEnd returns a context for requests whose streams end with another context.
 func WithEnd(ctx, end context.Context) context.Context { return context.WithValue(ctx, endKey{}, end) }
 
-func ending(r *http.Request) <-chan struct{} {
+// ending returns the context whose end ends the streams of a request.
+func ending(r *http.Request) context.Context {
 	if end, ok := r.Context().Value(endKey{}).(context.Context); ok {
-		return end.Done()
+		return end
 	}
-	return nil
+	return context.Background()
 }

@@ -106,7 +106,7 @@ func (f *Feed[T]) Serve(w http.ResponseWriter, r *http.Request, fits func(*T) bo
 		select {
 		case <-r.Context().Done():
 			return nil
-		case <-ending(r):
+		case <-ending(r).Done():
 			s.end(&answer.Error{Code: http.StatusServiceUnavailable, Msg: "the server ends", Remedy: "connect again"})
 			return nil
 		case <-timer.C:
