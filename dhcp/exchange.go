@@ -28,7 +28,7 @@ type Exchange struct {
 	Decision Decision       // the outcome
 	Why      string         // the property that identified the machine, or the reason for silence
 	Warning  string         // for the operator
-	Err      error          // the reason why there is no reply, or why it was not sent
+	Err      error          // the reason why there is no reply; in the log, also why it was not sent
 	Took     time.Duration  // from receiving the packet to sending the reply
 }
 

@@ -122,26 +122,22 @@ func firmwareSolicits(ctx context.Context) error {
 	return err
 }
 
-// scriptArgs fetches the script of iPXE and reads its kernel command line. The boot begins a moment
-// after the server has sent its ADVERTISE.
-func scriptArgs(t *testing.T, web *http.Client) (args cmdline.Args) {
+// scriptArgs fetches the script of iPXE and reads its kernel command line.
+func scriptArgs(t *testing.T, web *http.Client) cmdline.Args {
 	t.Helper()
-	fixture.Retry(t, "script", func() error {
-		resp, err := web.Get("http://[fd00:28::2]/boot/" + testMAC.Dashed())
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return err
-		}
-		args, err = cmdline.Parse(strings.TrimPrefix(regexp.MustCompile(`(?m)drover\.url=.*`).FindString(string(text)), "-"))
-		if err != nil {
-			return fmt.Errorf("%w in the script, %s:\n%s", err, resp.Status, text)
-		}
-		return nil
-	})
+	resp, err := web.Get("http://[fd00:28::2]/boot/" + testMAC.Dashed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := cmdline.Parse(strings.TrimPrefix(regexp.MustCompile(`(?m)drover\.url=.*`).FindString(string(text)), "-"))
+	if err != nil {
+		t.Fatalf("%v in the script, %s:\n%s", err, resp.Status, text)
+	}
 	if args.URL.Hostname() != "fd00:28::2" {
 		t.Errorf("the node's server is %s", args.URL)
 	}

@@ -29,7 +29,7 @@ type Server struct {
 	Networks dhcp.Networks
 
 	Log        *slog.Logger        // one line for each exchange; nil: none
-	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, from several goroutines; must not block; may be nil
+	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, before its reply is sent, from several goroutines; must not block; may be nil
 	Now        func() time.Time    // the clock; nil: time.Now
 
 	sockets *sockets
@@ -186,14 +186,15 @@ func (s *Server) settle(p *pending) {
 	s.finish(p)
 }
 
-// finish sends a reply and ends its exchange.
+// finish reports an exchange, sends its reply and logs it.
 func (s *Server) finish(p *pending) {
+	s.exchanges.Report(&p.x)
 	if p.message != nil {
 		if err := s.sockets.write(p.message.Bytes, netip.AddrPortFrom(p.to, p.message.Port)); err != nil {
 			p.x.Err = err
 		}
 	}
-	s.exchanges.Done(&p.x)
+	s.exchanges.Log(&p.x)
 }
 
 func (s *Server) log() *slog.Logger {

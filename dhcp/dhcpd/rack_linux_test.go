@@ -75,11 +75,14 @@ func (r *rack) in(ns string, f func() error) {
 	netns.Namespace(ns).In(r.t, f)
 }
 
-// serve starts a server. It has stopped when the test ends.
+// serve starts a server, which reports to r.exchanges unless it has a report of its own. It has
+// stopped when the test ends.
 func (r *rack) serve(s *dhcpd.Server) {
 	r.t.Helper()
 	s.Interface = "srv"
-	s.OnExchange = func(x dhcp.Exchange) { r.exchanges <- x }
+	if s.OnExchange == nil {
+		s.OnExchange = func(x dhcp.Exchange) { r.exchanges <- x }
+	}
 	r.in(r.srv, s.Listen)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

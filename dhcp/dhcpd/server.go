@@ -31,7 +31,7 @@ type Server struct {
 	Networks dhcp.Networks
 
 	Log        *slog.Logger        // one line for each exchange; nil: none
-	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, from several goroutines and not always in order; must not block; may be nil
+	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, before its reply is sent, from several goroutines and not always in order; must not block; may be nil
 	Now        func() time.Time    // the clock; nil: time.Now
 
 	// Probe asks the wire, by ARP, for an address that is new to a machine

@@ -123,12 +123,13 @@ func (v *service) settle(p *pending) {
 	v.finish(p)
 }
 
-// finish sends a reply and ends its exchange.
+// finish reports an exchange, sends its reply and logs it.
 func (s *Server) finish(p *pending) {
+	s.exchanges.Report(&p.x)
 	if p.message != nil {
 		if err := s.send(p.message, p.to); err != nil {
 			p.x.Err = err
 		}
 	}
-	s.exchanges.Done(&p.x)
+	s.exchanges.Log(&p.x)
 }

@@ -141,6 +141,30 @@ func TestACKsWaitForTheDisk(t *testing.T) {
 	}
 }
 
+// TestReportFirst: a machine that has an OFFER is one whose boot has begun, however long the
+// report takes.
+func TestReportFirst(t *testing.T) {
+	r := newRack(t)
+	s, _ := newServer()
+	s.OnExchange = func(x dhcp.Exchange) {
+		time.Sleep(50 * time.Millisecond)
+		r.exchanges <- x
+	}
+	r.serve(s)
+	relay := r.relay()
+	r.confirm(relay)
+	write(t, relay, numbered(1, web1, discover))
+	read(t, relay)
+	select {
+	case x := <-r.exchanges:
+		if x.MAC != web1 || x.Reply != "OFFER" {
+			t.Errorf("got %s of %s, want the OFFER of %s", x.Reply, x.MAC, web1)
+		}
+	default:
+		t.Error("the OFFER was sent before its exchange was reported")
+	}
+}
+
 // TestStop ends a server that many ask: whatever it had taken up is answered,
 // and nothing of it stays.
 func TestStop(t *testing.T) {

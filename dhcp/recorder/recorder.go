@@ -36,24 +36,39 @@ func (r *Recorder) SetUp(log *slog.Logger, report func(dhcp.Exchange), now func(
 	r.known.Log, r.known.PerSecond, r.unknown.Log = log, linesPerSecond, log
 }
 
-// Done reports and logs an exchange that ends now. The line comes second: it then belongs to
-// the boot that the exchange begins.
+// Done reports and logs an exchange that ends now, without a reply.
 func (r *Recorder) Done(x *dhcp.Exchange) {
-	defer func() {
-		if v := recover(); v != nil {
-			r.panicked(v)
-		}
-	}()
+	r.Report(x)
+	r.Log(x)
+}
+
+// Report reports an exchange, its time until now included. Call it before the reply is sent: the
+// machine can ask for its boot script at once, and then finds the boot that the exchange begins.
+func (r *Recorder) Report(x *dhcp.Exchange) {
+	defer r.contain()
 	x.Took = r.now().Sub(x.Time)
 	if r.report != nil {
 		r.report(*x)
 	}
+}
+
+// Log logs an exchange that was reported, after its reply is sent. The line then belongs to the
+// boot that the exchange begins, and has the error of sending.
+func (r *Recorder) Log(x *dhcp.Exchange) {
+	defer r.contain()
 	lines := &r.unknown
 	if x.Plan != nil && !x.Plan.CatchAll {
 		lines = &r.known
 	}
 	if r.log != nil && lines.Allow(x.Level(), x.Kind()) {
 		x.Log(r.log)
+	}
+}
+
+// contain is to be deferred: it ends a panic of the report or of the log.
+func (r *Recorder) contain() {
+	if v := recover(); v != nil {
+		r.panicked(v)
 	}
 }
 
