@@ -46,7 +46,8 @@ const (
 	kubeadmTry  = 15 * time.Minute // one run of kubeadm, whose own limits are 4 and 5 min
 	minAgain    = 5 * time.Second  // before the second try
 	maxAgain    = 60 * time.Second // before any later try
-	agentFlush  = 10 * time.Second
+	agentFlush  = 10 * time.Minute // sending the last events
+	stopFlush   = 10 * time.Second // the same, once systemd stops the agent
 )
 
 // kubeletConf is the file that kubeadm join writes when it has succeeded.
@@ -74,7 +75,7 @@ func runAgent(ctx context.Context, dir string, stdout, stderr io.Writer) int {
 	a := newAgent(boot, srv, key, con, dir)
 	a.Rep.Start(func(f func()) { f() })
 	defer a.Rep.Stop()
-	defer a.Rep.Flush(agentFlush)
+	defer a.sendRest(ctx)
 	if err := a.run(ctx); err != nil {
 		con.Printf("agent", "error: %v", err)
 		if errors.Is(err, errNoKubeadm) {
@@ -98,6 +99,13 @@ func newAgent(boot state.Boot, srv *client.Server, key hpke.PrivateKey, con *con
 		State: boot, Key: key, Srv: srv, Rep: rep, Con: con, Dir: dir,
 		Retry: retry.Retrier{Backoff: retry.Backoff{Base: minAgain * 2, Max: maxAgain}}, // half of it is random
 	}
+}
+
+// sendRest waits until the server knows how the agent ended. A server that is away comes back
+// within minutes, and would have the node on its way for ever.
+func (a *agent) sendRest(ctx context.Context) {
+	a.Rep.Flush(ctx, agentFlush)
+	a.Rep.Flush(context.Background(), stopFlush)
 }
 
 // bootID returns the boot ID of the running kernel, which the kubelet reports in the Node

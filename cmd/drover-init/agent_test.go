@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,12 +15,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"drover/cmd/drover-init/client"
 	"drover/cmd/drover-init/console"
 	"drover/cmd/drover-init/nodeconfig"
+	"drover/cmd/drover-init/report"
 	"drover/cmd/drover-init/state"
 	"drover/e2e/fixture"
 	"drover/pools"
@@ -171,10 +175,46 @@ func newAgentTest(t *testing.T, programs map[string]string) *agentTest {
 func (a *agentTest) do(ctx context.Context) error {
 	a.Rep.Start(func(f func()) { f() })
 	err := a.run(ctx)
-	a.Rep.Flush(time.Minute)
+	a.Rep.Flush(context.Background(), time.Minute)
 	a.Rep.Stop()
 	a.Con.Close()
 	return err
+}
+
+// TestAgentEndsWhileAway: a server that comes back after minutes learns that the node is online.
+// An agent that is stopped does not wait for it.
+func TestAgentEndsWhileAway(t *testing.T) {
+	for name, stopped := range map[string]bool{"server comes back": false, "agent is stopped": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var back atomic.Bool
+				var got []string
+				rep := &report.Reporter{
+					Uptime: func() time.Duration { return time.Minute },
+					Send: func(_ context.Context, e boots.Event) error {
+						if !back.Load() {
+							return errors.New("connection refused")
+						}
+						got = append(got, string(e.Step))
+						return nil
+					},
+				}
+				rep.Start(func(f func()) { f() })
+				rep.Report(boots.StepOnline, "10.28.0.9")
+				ctx, stop := context.WithCancel(t.Context())
+				if stopped {
+					time.AfterFunc(time.Minute, stop)
+				}
+				time.AfterFunc(5*time.Minute, func() { back.Store(true) })
+				(&agent{Rep: rep}).sendRest(ctx)
+				stop()
+				rep.Stop()
+				if want := map[bool]int{false: 1, true: 0}[stopped]; len(got) != want {
+					t.Errorf("the server got %q, want %d events", got, want)
+				}
+			})
+		})
+	}
 }
 
 // noSecrets fails the test if a secret is on the console, in an event, or in a file.
@@ -410,16 +450,19 @@ func TestAgentStartsAgain(t *testing.T) {
 // TestAgentSendsWhatIsLeft: the server was away while drover-init ran.
 func TestAgentSendsWhatIsLeft(t *testing.T) {
 	a := newAgentTest(t, nil)
-	boot := a.State
-	boot.Join, boot.Unsent = false, []boots.Event{{Step: boots.StepConfig, Uptime: 1, Detail: "5 files"}, {Step: boots.StepSwitch, Uptime: 2}}
-	if err := boot.Save(a.Dir); err != nil {
-		t.Fatal(err)
-	}
-	boot, err := state.Load(a.Dir)
+	b := &boot{con: a.Con, state: a.State, rep: &report.Reporter{Uptime: fixedUptime, Send: func(context.Context, boots.Event) error {
+		return errors.New("connection refused")
+	}}}
+	b.state.Join = false
+	b.rep.Start(func(f func()) { f() })
+	b.rep.Report(boots.StepConfig, "5 files")
+	b.rep.Report(boots.StepSwitch, "")
+	b.endReports(a.Dir)
+	left, err := state.Load(a.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := &agentTest{agent: newAgent(boot, a.Srv, a.Key, console.New(a.said, fixedUptime), a.Dir)}
+	next := &agentTest{agent: newAgent(left, a.Srv, a.Key, console.New(a.said, fixedUptime), a.Dir)}
 	if err := next.do(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -328,15 +328,21 @@ func (b *boot) leave(context.Context) error {
 	return nil
 }
 
-// switchRoot takes the network down, installs the agent, and starts the init of the root
-// image.
-func (b *boot) switchRoot() error {
-	b.rep.Flush(flushLimit)
+// endReports sends the events that the server does not have. Those for which it is away are left
+// to the agent, with the state in dir.
+func (b *boot) endReports(dir string) {
+	b.rep.Flush(context.Background(), flushLimit)
 	if b.state.Unsent = b.rep.Stop(); len(b.state.Unsent) > 0 {
-		if err := b.state.Save(state.Dir); err != nil {
+		if err := b.state.Save(dir); err != nil {
 			b.con.Printf("report", "error: %d events are lost: %v", len(b.state.Unsent), err)
 		}
 	}
+}
+
+// switchRoot takes the network down, installs the agent, and starts the init of the root
+// image.
+func (b *boot) switchRoot() error {
+	b.endReports(state.Dir)
 	b.endKeep()
 	<-b.kept
 	b.srv.Client.CloseIdleConnections()

@@ -10,6 +10,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/access"
+	"drover/pools/config/defaults"
 	"drover/pools/config/externalhost"
 	"drover/pools/config/mistake"
 	"drover/pools/config/settings"
@@ -75,51 +76,42 @@ func (c *checker) report(path, about string, err error) {
 	}
 }
 
-// setDefault sets a value that is zero. It leaves any other alone, which cmp.Or would write: parts
-// of a config that is checked with a change are in force, and are read meanwhile.
-func setDefault[T comparable](p *T, v T) {
-	var none T
-	if *p == none {
-		*p = v
-	}
-}
-
 // defaults sets the defaults of values that the file does not set.
 func (c *checker) defaults() {
 	s := &c.cfg.Server
-	setDefault(&s.DHCP, pools.DHCPFull)
-	setDefault(&s.RouterAdvertisements, pools.RAEmpty)
-	setDefault(&s.HTTP, ":80")
-	setDefault(&s.TFTP, ":69")
-	setDefault(&s.API, "127.0.0.1:8443")
-	setDefault(&s.MaxConcurrentImages, 64)
-	setDefault(&s.Grace, pools.Duration(30*time.Second))
+	defaults.Set(&s.DHCP, pools.DHCPFull)
+	defaults.Set(&s.RouterAdvertisements, pools.RAEmpty)
+	defaults.Set(&s.HTTP, ":80")
+	defaults.Set(&s.TFTP, ":69")
+	defaults.Set(&s.API, "127.0.0.1:8443")
+	defaults.Set(&s.MaxConcurrentImages, 64)
+	defaults.Set(&s.Grace, pools.Duration(30*time.Second))
 	access.SetDefaults(s)
 	for i := range c.cfg.Chassis {
 		ch := &c.cfg.Chassis[i]
-		setDefault(&ch.User, "Administrator")
-		setDefault(&ch.Via, pools.ViaSSH)
-		setDefault(&ch.NameTemplate, pools.DefaultNodeName)
+		defaults.Set(&ch.User, "Administrator")
+		defaults.Set(&ch.Via, pools.ViaSSH)
+		defaults.Set(&ch.NameTemplate, pools.DefaultNodeName)
 	}
 	for i := range c.cfg.Subnets {
-		setDefault(&c.cfg.Subnets[i].Lease, pools.Duration(12*time.Hour))
+		defaults.Set(&c.cfg.Subnets[i].Lease, pools.Duration(12*time.Hour))
 	}
 	for i := range c.cfg.Clusters {
 		cl := &c.cfg.Clusters[i]
 		c.hostedDefaults(cl)
 		externalhost.SetDefaults(cl)
 		t := &cl.Token
-		setDefault(&t.Mode, pools.PerBoot)
-		setDefault(&cl.Approver, pools.ByDrover)
-		setDefault(&cl.Drain.Timeout, pools.Duration(5*time.Minute))
+		defaults.Set(&t.Mode, pools.PerBoot)
+		defaults.Set(&cl.Approver, pools.ByDrover)
+		defaults.Set(&cl.Drain.Timeout, pools.Duration(5*time.Minute))
 		if t.Mode == pools.Shared {
-			setDefault(&t.TTL, pools.Duration(24*time.Hour))
-			setDefault(&t.Rotate, t.TTL/2)
+			defaults.Set(&t.TTL, pools.Duration(24*time.Hour))
+			defaults.Set(&t.Rotate, t.TTL/2)
 		}
-		setDefault(&t.TTL, pools.Duration(10*time.Minute))
+		defaults.Set(&t.TTL, pools.Duration(10*time.Minute))
 		if cl.SecretRef != (pools.SecretRef{}) && cl.Name != "" {
 			// The name that Cluster API and its provider Kamaji use.
-			setDefault(&cl.SecretRef.Name, cl.Name+"-kubeconfig")
+			defaults.Set(&cl.SecretRef.Name, cl.Name+"-kubeconfig")
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/controlplane"
+	"drover/pools/config/defaults"
 	"drover/pools/config/externalhost"
 	"drover/pools/option"
 )
@@ -41,12 +42,12 @@ func (c *checker) hostedDefaults(cl *pools.Cluster) {
 	if cl.ControlPlane == nil {
 		return
 	}
-	setDefault(&cl.DeletionPolicy, pools.Retain)
+	defaults.Set(&cl.DeletionPolicy, pools.Retain)
 	if cl.Kubeconfig == "" && cl.SecretRef == (pools.SecretRef{}) {
 		cl.SecretRef.Namespace = c.cfg.Server.Objects.Namespace
 	}
 	controlplane.SetDefaults(cl.ControlPlane)
-	setDefault(&cl.IPFamilies, pools.FamiliesOf(cl.ControlPlane.ServiceSubnet))
+	defaults.Set(&cl.IPFamilies, pools.FamiliesOf(cl.ControlPlane.ServiceSubnet))
 }
 
 // controlPlane checks the control plane of a cluster.

@@ -182,8 +182,8 @@ func (r *Reporter) deliver(ctx context.Context, e boots.Event) bool {
 	return true
 }
 
-// Flush waits until all events are sent, at most limit.
-func (r *Reporter) Flush(limit time.Duration) {
+// Flush waits until all events are sent, at most limit and as long as ctx lasts.
+func (r *Reporter) Flush(ctx context.Context, limit time.Duration) {
 	r.mu.Lock()
 	idle, empty := r.idle, len(r.queue) == 0
 	started := r.wake != nil
@@ -191,11 +191,11 @@ func (r *Reporter) Flush(limit time.Duration) {
 	if empty || !started {
 		return
 	}
-	t := time.NewTimer(limit)
-	defer t.Stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	select {
 	case <-idle:
-	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 

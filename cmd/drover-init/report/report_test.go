@@ -65,15 +65,15 @@ func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &eventServer{}
 		r := h.reporter()
-		r.Report(boots.StepInit, "runs") // before there is a network
-		r.Flush(time.Second)             // does not wait: sending has not started
+		r.Report(boots.StepInit, "runs")  // before there is a network
+		r.Flush(t.Context(), time.Second) // does not wait: sending has not started
 		r.Start(plain)
 		r.Report(boots.StepNetwork, "eth0")
 		r.Fail(boots.StepImage, errors.New("cut"))
-		r.Flush(time.Second)
+		r.Flush(t.Context(), time.Second)
 		wantEvents(t, h.events(), "init runs", "network eth0", "image cut")
 		r.Report(boots.StepImage, "done")
-		r.Flush(time.Second)
+		r.Flush(t.Context(), time.Second)
 		wantEvents(t, h.events()[3:], "image done")
 		r.Stop()
 	})
@@ -90,14 +90,14 @@ func TestReporterServerAway(t *testing.T) {
 			r.Fail(boots.StepImage, fmt.Errorf("try %d", i))
 		}
 		start := time.Now()
-		r.Flush(2 * time.Second)
+		r.Flush(t.Context(), 2*time.Second)
 		if got := time.Since(start); got != 2*time.Second {
 			t.Errorf("flush: took %v, want 2s", got)
 		}
 		wantEvents(t, h.events())
 		time.Sleep(10 * time.Minute)
 		h.setAway(false)
-		r.Flush(time.Minute)
+		r.Flush(t.Context(), time.Minute)
 		wantEvents(t, h.events(), "init runs", "network eth0", "image try 999")
 		r.Stop()
 	})
@@ -110,7 +110,7 @@ func TestReporterStopsWhileAway(t *testing.T) {
 		r := h.reporter()
 		r.Start(plain)
 		r.Report(boots.StepInit, "runs")
-		r.Flush(time.Second)
+		r.Flush(t.Context(), time.Second)
 		h.setAway(true)
 		r.Report(boots.StepNetwork, "eth0")
 		r.Report(boots.StepSwitch, "leaves")
@@ -124,7 +124,7 @@ func TestReporterStopsWhileAway(t *testing.T) {
 			t.Errorf("an event at %g s after one at %g s: the server takes it for a repetition", last.Uptime, unsent[1].Uptime)
 		}
 		next.Start(plain)
-		next.Flush(time.Second)
+		next.Flush(t.Context(), time.Second)
 		wantEvents(t, h.events(), "init runs", "network eth0", "switch-root leaves", "online here")
 		if left := next.Stop(); len(left) > 0 {
 			t.Errorf("left: %v", left)
@@ -148,7 +148,7 @@ func TestReporterDropsRefused(t *testing.T) {
 		r.Start(plain)
 		r.Report(boots.StepInit, "")
 		r.Report(boots.StepNetwork, "")
-		r.Flush(time.Second)
+		r.Flush(t.Context(), time.Second)
 		r.Stop()
 		wantEvents(t, h.events(), "network")
 		fixture.WantText(t, "notice", said.String(), "init: nonce is not the one")
@@ -175,7 +175,7 @@ func TestReporterAtLimit(t *testing.T) {
 		r.Fail(boots.StepOnline, errors.New("no server"))
 		r.Report(boots.StepOnline, "")
 		r.Report(boots.StepJoined, "")
-		r.Flush(time.Minute)
+		r.Flush(t.Context(), time.Minute)
 		r.Stop()
 		wantEvents(t, h.events(), "network", "online", "joined")
 		if busy != 2 { // the second error has replaced the first
@@ -203,7 +203,7 @@ func TestReporterRepeats(t *testing.T) {
 		r.Fail(boots.StepOnline, errors.New("no server"))
 		r.Report(boots.StepOnline, "")
 		r.Fail(boots.StepOnline, errors.New("no server"))
-		r.Flush(time.Minute)
+		r.Flush(t.Context(), time.Minute)
 		// The one that waited was replaced.
 		if got := h.events()[3:]; !slices.Contains(got, "joined no server") || !slices.Equal(got[len(got)-3:], []string{"online no server", "online", "online no server"}) {
 			t.Errorf("got %q", got)

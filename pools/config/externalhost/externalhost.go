@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config/defaults"
 	"drover/pools/option"
 )
 
@@ -36,9 +37,9 @@ const DefaultSize = pools.HostSize
 // SetDefaults sets the defaults of fields that are not set.
 func SetDefaults(c *pools.Cluster) {
 	for i := range c.Hosts {
-		orDefault(&c.Hosts[i].Size, DefaultSize)
+		defaults.Set(&c.Hosts[i].Size, DefaultSize)
 		for j := range c.Hosts[i].Expose {
-			orDefault(&c.Hosts[i].Expose[j].HostPort, c.Hosts[i].Expose[j].Port)
+			defaults.Set(&c.Hosts[i].Expose[j].HostPort, c.Hosts[i].Expose[j].Port)
 		}
 	}
 	n := c.HostNetwork
@@ -46,29 +47,21 @@ func SetDefaults(c *pools.Cluster) {
 		return
 	}
 	if c.ControlPlane != nil {
-		orDefault(&n.PodCIDR, firstIPv4(c.ControlPlane.PodSubnet))
-		orDefault(&n.ServiceCIDR, firstIPv4(c.ControlPlane.ServiceSubnet))
+		defaults.Set(&n.PodCIDR, firstIPv4(c.ControlPlane.PodSubnet))
+		defaults.Set(&n.ServiceCIDR, firstIPv4(c.ControlPlane.ServiceSubnet))
 	}
-	orDefault(&n.CNI, pools.Flannel)
-	orDefault(&n.NodeMask, 24)
-	orDefault(&n.VNI, 1)
-	orDefault(&n.Port, 8472)
-	orDefault(&n.ProxyMode, pools.ProxyNFTables)
-	orDefault(&n.Domain, "cluster.local")
+	defaults.Set(&n.CNI, pools.Flannel)
+	defaults.Set(&n.NodeMask, 24)
+	defaults.Set(&n.VNI, 1)
+	defaults.Set(&n.Port, 8472)
+	defaults.Set(&n.ProxyMode, pools.ProxyNFTables)
+	defaults.Set(&n.Domain, "cluster.local")
 	if n.ServiceCIDR.IsValid() {
 		dns := n.ServiceCIDR.Masked().Addr()
 		for range 10 {
 			dns = dns.Next()
 		}
-		orDefault(&n.DNS, dns)
-	}
-}
-
-// orDefault sets a field that is zero, and does not write to any other: the cluster may be in force.
-func orDefault[T comparable](field *T, value T) {
-	var none T
-	if *field == none {
-		*field = value
+		defaults.Set(&n.DNS, dns)
 	}
 }
 
