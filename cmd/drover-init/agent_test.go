@@ -209,8 +209,8 @@ func TestAgentEndsWhileAway(t *testing.T) {
 				(&agent{Rep: rep}).sendRest(ctx)
 				stop()
 				rep.Stop()
-				if want := map[bool]int{false: 1, true: 0}[stopped]; len(got) != want {
-					t.Errorf("the server got %q, want %d events", got, want)
+				if told := len(got) > 0; told == stopped {
+					t.Errorf("the server got %q", got)
 				}
 			})
 		})

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"drover/pools"
+	"drover/pools/config/defaults"
 )
 
 // maxPath is shorter than the 107 bytes of the path of a socket (unix(7)): drover makes it
@@ -26,17 +27,11 @@ var group = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})$`) // group
 // SetDefaults sets the values that the config does not set.
 func SetDefaults(s *pools.Server) {
 	if k := s.Socket; k != nil {
-		if k.Path == "" {
-			k.Path = pools.DefaultSocket
-		}
-		if k.Role == "" {
-			k.Role = pools.RoleViewer
-		}
+		defaults.Set(&k.Path, pools.DefaultSocket)
+		defaults.Set(&k.Role, pools.RoleViewer)
 	}
 	if o := s.OIDC; o != nil {
-		if o.GroupsClaim == "" {
-			o.GroupsClaim = "groups"
-		}
+		defaults.Set(&o.GroupsClaim, "groups")
 		if o.Scopes == nil {
 			o.Scopes = pools.Strings{"profile", "email", "groups"}
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config/defaults"
 	"drover/pools/config/mistake"
 	"drover/pools/option"
 )
@@ -25,24 +26,16 @@ type Mistake struct {
 
 // SetDefaults sets the defaults of fields that are not set.
 func SetDefaults(cp *pools.ControlPlane) {
-	if cp.Replicas == 0 {
-		cp.Replicas = 1
-	}
-	if cp.Endpoint.Port == 0 {
-		cp.Endpoint.Port = 6443
-	}
-	if cp.Endpoint.ServiceType == "" {
-		cp.Endpoint.ServiceType = pools.LoadBalancer
-	}
+	defaults.Set(&cp.Replicas, 1)
+	defaults.Set(&cp.Endpoint.Port, 6443)
+	defaults.Set(&cp.Endpoint.ServiceType, pools.LoadBalancer)
 	if len(cp.PodSubnet) == 0 {
 		cp.PodSubnet = pools.Prefixes{netip.MustParsePrefix("10.244.0.0/16")}
 	}
 	if len(cp.ServiceSubnet) == 0 {
 		cp.ServiceSubnet = pools.Prefixes{netip.MustParsePrefix("10.96.0.0/12")}
 	}
-	if cp.Storage.Size == "" {
-		cp.Storage.Size = "8Gi"
-	}
+	defaults.Set(&cp.Storage.Size, "8Gi")
 }
 
 var (
