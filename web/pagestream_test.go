@@ -146,6 +146,16 @@ func TestPageStreamAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestStreamWithoutSession: the stream of a page whose session is over tells it to ask, and ends.
+func TestStreamWithoutSession(t *testing.T) {
+	s := listen(t, false)
+	resp, r := s.stream("/events/nodes", map[string]string{"HX-Request": "true"})
+	all, err := io.ReadAll(r)
+	if want := "retry: 2000\n\nid: \nevent: changed\ndata: \n\n"; resp.StatusCode != 200 || err != nil || string(all) != want {
+		t.Errorf("got %d, %v and %q, want %q", resp.StatusCode, err, all, want)
+	}
+}
+
 // TestRefreshWithoutSession: a page whose session is over is loaded again, and is the login then.
 func TestRefreshWithoutSession(t *testing.T) {
 	s := newHarness(t)

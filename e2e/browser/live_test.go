@@ -20,6 +20,19 @@ func (f *farm) discover(m pools.MAC) {
 	f.Store.Boots.Discover(f.Live.Farm().Resolve(resolve.Query{MAC: m, Firmware: pools.UEFIx64}), time.Now())
 }
 
+// proxy starts a proxy in front of the server, and returns its URL. The handler passes on what it
+// does not answer itself.
+func (f *farm) proxy(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, pass http.Handler)) string {
+	server, err := url.Parse(f.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(server) }}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(w, r, pass) }))
+	t.Cleanup(proxy.CloseClientConnections)
+	return proxy.URL
+}
+
 // TestStream: each page has a stream, also after many others, and does not ask without a reason.
 func TestStream(t *testing.T) {
 	f := newFarm(t, 4)
@@ -39,12 +52,7 @@ func TestStream(t *testing.T) {
 // TestWithoutStream: a page refreshes behind a proxy that keeps its stream back, or refuses it.
 func TestWithoutStream(t *testing.T) {
 	f := newFarm(t, 4)
-	server, err := url.Parse(f.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(server) }}
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxy := f.proxy(t, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		switch {
 		case r.URL.Path == "/events/nodes":
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -53,11 +61,10 @@ func TestWithoutStream(t *testing.T) {
 		case strings.HasPrefix(r.URL.Path, "/events/"):
 			http.Error(w, "no", http.StatusServiceUnavailable)
 		default:
-			to.ServeHTTP(w, r)
+			pass.ServeHTTP(w, r)
 		}
-	}))
-	t.Cleanup(proxy.CloseClientConnections)
-	b := Open(t, proxy.URL, f.token)
+	})
+	b := Open(t, proxy, f.token)
 	b.Visit("/nodes")
 	b.forget() // that the overview's stream was refused
 	f.discover(mac(1))
@@ -87,14 +94,35 @@ func TestUndisturbed(t *testing.T) {
 	b.Quiet("a selection")
 }
 
-// TestSessionOver: a page whose session is over becomes the login, which leads back to it.
+// TestSessionOver: a page whose session is over becomes the login, which leads back to it, at
+// whatever time its stream begins. The console has no error.
 func TestSessionOver(t *testing.T) {
-	f := newFarm(t, 4)
-	b := open(t, f)
-	b.Visit("/nodes?q=m1")
-	Value[bool](b, `fetch("/logout", {method: "POST"}).then(() => true)`)
-	b.Until("the login", `document.querySelector('#token') !== null && document.querySelector('input[name=next]').value === "/nodes?q=m1"`)
-	b.Quiet("the end of a session")
+	const logout = `fetch("/logout", {method: "POST"}).then(() => true)`
+	login := func(t *testing.T, b *Tab) {
+		b.Until("the login", `document.querySelector('#token') !== null && document.querySelector('input[name=next]').value === "/nodes?q=m1"`)
+		b.Quiet("the end of a session")
+	}
+	t.Run("with a stream", func(t *testing.T) {
+		b := open(t, newFarm(t, 4))
+		b.Visit("/nodes?q=m1")
+		b.Until("a stream", `document.getElementById("stream")._htmx?.sse?.status === 200`)
+		Value[bool](b, logout)
+		login(t, b)
+	})
+	t.Run("before its stream", func(t *testing.T) {
+		f := newFarm(t, 4)
+		over := make(chan struct{})
+		b := Open(t, f.proxy(t, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+			if r.URL.Path == "/events/nodes" {
+				<-over
+			}
+			pass.ServeHTTP(w, r)
+		}), f.token)
+		b.Visit("/nodes?q=m1")
+		Value[bool](b, logout)
+		close(over)
+		login(t, b)
+	})
 }
 
 // hostile is what a machine may send as any text: tags, attributes of htmx and its own tags, and

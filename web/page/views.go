@@ -162,7 +162,11 @@ const (
 func (p *page) stream(v *view) answer.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		client, ok := p.guard.Session(r)
-		if !ok {
+		switch {
+		case !ok && r.Header.Get("HX-Request") != "":
+			watch.Changed(w) // its page asks, and becomes the login
+			return nil
+		case !ok:
 			return auth.ErrNoToken
 		}
 		s := watch.Revisions{Limit: &p.limit, Every: v.every, Of: []share.Share{

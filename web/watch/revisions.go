@@ -60,3 +60,11 @@ func (f *Revisions) Serve(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 }
+
+// Changed sends a stream of one event: that something has changed. It is for a client that may
+// not know what.
+func Changed(w http.ResponseWriter) {
+	s := newStream(w, 512)
+	s.send("", "changed", nil)
+	_ = s.flush() // the client is gone
+}
