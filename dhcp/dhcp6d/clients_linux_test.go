@@ -1,11 +1,17 @@
 package dhcp6d_test
 
 import (
+	"net"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv6"
+
+	"drover/dhcp"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
+	"drover/pools"
 )
 
 // has waits until the interface of a host has an address, or has it no more.
@@ -78,4 +84,47 @@ func TestISCRelay(t *testing.T) {
 	c.Start(t)
 	r.expect(m3, "REQUEST REPLY")
 	r.has(port, "fd00:29::10", true)
+}
+
+// TestReportFirst: a machine that has an answer is one whose boot has begun, however long the
+// report takes.
+func TestReportFirst(t *testing.T) {
+	r := newRack(t, "first")
+	r.bridge()
+	reports := make(chan dhcp.Exchange, 100)
+	r.serveTo(1, func(x dhcp.Exchange) {
+		time.Sleep(50 * time.Millisecond)
+		reports <- x
+	})
+	port := r.host("port1", m1)
+	mac, err := pools.ParseMAC(m1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	solicit, err := dhcpv6.NewSolicit(mac[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conn *net.UDPConn
+	port.In(t, func() (err error) {
+		conn, err = net.ListenUDP("udp6", &net.UDPAddr{Port: dhcpv6.DefaultClientPort})
+		return err
+	})
+	defer conn.Close()
+	fixture.Eventually(t, "an answer", func() bool { // what is sent while the link comes up can be lost
+		if _, err := conn.WriteTo(solicit.ToBytes(), &net.UDPAddr{IP: dhcpv6.AllDHCPRelayAgentsAndServers, Port: dhcpv6.DefaultServerPort, Zone: "cli"}); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_, err := conn.Read(make([]byte, 2000))
+		return err == nil
+	})
+	select {
+	case x := <-reports:
+		if x.MAC != mac || x.Reply != "ADVERTISE" {
+			t.Errorf("got %s of %s, want the ADVERTISE of %s", x.Reply, x.MAC, mac)
+		}
+	default:
+		t.Error("the ADVERTISE was sent before its exchange was reported")
+	}
 }

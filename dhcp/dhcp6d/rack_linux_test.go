@@ -101,11 +101,14 @@ func (r *rack) linkLocal(n netns.Namespace, device string) {
 }
 
 // serve runs a server with this DUID until stop is called, or the test ends.
-func (r *rack) serve(duid byte) (stop func()) {
+func (r *rack) serve(duid byte) (stop func()) { return r.serveTo(duid, r.saw) }
+
+// serveTo does the same, with a function that gets the exchanges.
+func (r *rack) serveTo(duid byte, report func(dhcp.Exchange)) (stop func()) {
 	r.Helper()
 	s := &dhcp6d.Server{
 		Responder: dhcp6.Responder{Farm: r, Leases: r.table, DUID: dhcp6.NewDUID(pools.MAC{2, duid})},
-		Interface: "srv", Machines: r, Networks: r, Log: slog.New(slog.NewTextHandler(&r.log, nil)), OnExchange: r.saw,
+		Interface: "srv", Machines: r, Networks: r, Log: slog.New(slog.NewTextHandler(&r.log, nil)), OnExchange: report,
 	}
 	r.net.In(r, s.Listen)
 	ctx, cancel := context.WithCancel(context.Background())
