@@ -49,12 +49,18 @@ type nodeServer struct {
 	mu     sync.Mutex
 	key    []byte // of the claim
 	asked  int    // join requests
+	away   int    // so many requests it answers as a proxy does whose server is away
 	events []string
 }
 
 func (s *nodeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.away > 0 {
+		s.away--
+		http.Error(w, "no server", http.StatusBadGateway)
+		return
+	}
 	if r.Method != http.MethodPost || r.Header.Get(pools.NonceHeader) != testNonce {
 		http.Error(w, boots.ErrNonce.Error(), http.StatusForbidden)
 		return
@@ -264,6 +270,19 @@ func TestAgentWithoutCluster(t *testing.T) {
 	if a.server.asked != 0 {
 		t.Errorf("it asked for a join")
 	}
+}
+
+// TestAgentWaitsForServer: the agent does not end before the server knows that the node is online.
+func TestAgentWaitsForServer(t *testing.T) {
+	a := newAgentTest(t, nil)
+	a.State.Join, a.server.away = false, 1
+	if err := a.State.Save(a.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if code := runAgent(t.Context(), a.Dir, a.said, a.said); code != 0 {
+		t.Errorf("got exit code %d: %s", code, a.said.String())
+	}
+	wantEvents(t, a.server.events, "online: 10.77.0.11")
 }
 
 func TestAgentTriesAgain(t *testing.T) {
