@@ -165,6 +165,7 @@ var mayImport = map[string][]string{
 	"imagebuild/registry": {"drover/imagebuild/layer", "drover/imagebuild/oci"},
 	"imagebuild/rootfs":   {},
 
+	"cmd/drover/localserver":  {"drover/cmd/drover/server/certificate", "drover/pools/atomicfile", "drover/pools/kube/hosted/pki"},
 	"cmd/drover/cli/contexts": {},
 	"cmd/drover/cli/jsonpath": {},
 	"cmd/drover/cli/nodeset":  {},

@@ -87,6 +87,9 @@ func newError(resp *http.Response, body []byte) *Error {
 	e := &Error{Status: resp.StatusCode}
 	if json.Unmarshal(body, &e.Problem) != nil || e.Problem.Error == "" {
 		e.Problem, e.text = answer.Problem{}, fmt.Sprintf("answered %s: is that the API of a drover?", resp.Status)
+		if strings.Contains(string(body), "HTTP request to an HTTPS server") { // Go's server says so
+			e.text = "wants HTTPS: its URL begins with https"
+		}
 		return e
 	}
 	e.text = e.Problem.Error

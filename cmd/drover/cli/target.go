@@ -8,9 +8,11 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"drover/cmd/drover/cli/contexts"
+	"drover/cmd/drover/localserver"
 	"drover/web/client"
 )
 
@@ -31,7 +33,9 @@ func (c *Client) find() (*target, error) {
 		return nil, err
 	}
 	if !ok {
-		x.URL = c.base
+		if x, err = c.local(); err != nil {
+			return nil, err
+		}
 	}
 	t, err := newTarget(x)
 	if err != nil {
@@ -68,6 +72,24 @@ func (c *Client) chosen() (x contexts.Context, ok bool, err error) {
 		err = &Error{Usage, all.Unknown(c.context)}
 	}
 	return x, ok, err
+}
+
+// local returns the server of --api or DROVER_API, else that of this host: where the directory of
+// its token says, or where it is by default.
+func (c *Client) local() (x contexts.Context, err error) {
+	x.URL = c.base
+	if c.changed("api") || os.Getenv("DROVER_API") != "" {
+		return x, nil
+	}
+	found, pin, err := localserver.Read(filepath.Dir(c.tokenFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // reading the token says what is wrong
+		return x, nil
+	case err != nil:
+		return x, err
+	}
+	x.URL, x.Pin = found.URL, pin
+	return x, nil
 }
 
 // checkURL returns the checked URL of an API. Plain HTTP is only for this host: on a network

@@ -17,7 +17,7 @@ import (
 )
 
 // invitePort is the port of a link, unless --listen says another.
-const invitePort = "8444"
+const invitePort = "8445" // 8444 is often that of server.https
 
 func newInviteCommand() *cobra.Command {
 	var server files
@@ -30,7 +30,7 @@ func newInviteCommand() *cobra.Command {
 the bundle: for ten minutes at most. The line has a token of one use and the pin of a
 key that is made for this call; the credentials of the host are made when the bundle is
 fetched. The token is in a header, not in the URL, and in no log.`,
-		Example: "  drover host invite legacy1 --program ./flanneld --program ./kube-proxy --program ./drover\n  drover host invite legacy1 --listen 10.28.0.2:8444",
+		Example: "  drover host invite legacy1 --program ./flanneld --program ./kube-proxy --program ./drover\n  drover host invite legacy1 --listen 10.28.0.2:8446",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			brought, err := readPrograms(programs)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"drover/cmd/drover/localserver"
 	"drover/cmd/drover/server/metrics"
 	"drover/cmd/drover/server/netconsole"
 	"drover/cmd/drover/server/network"
@@ -83,6 +84,8 @@ type Server struct {
 	Hardware *hardware.Service // chassis and power
 
 	version  string
+	stateDir string
+	apiCert  string // file of the certificate of Web; empty: plain HTTP
 	log      *slog.Logger
 	clusters *kube.Clusters
 	tenants  *hosted.Controller // nil without server.objects
@@ -132,7 +135,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		version: o.Version, log: withBoots(o.Log, store.Boots.Current), Store: store, newWatcher: fsnotify.NewWatcher,
+		version: o.Version, stateDir: o.State, log: withBoots(o.Log, store.Boots.Current), Store: store, newWatcher: fsnotify.NewWatcher,
 		restores: make(chan *Restore, 1),
 	}
 	s.recordRestore(o, restored)
@@ -358,6 +361,9 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 	people, err := s.Web.Listen()
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
+	}
+	if err := localserver.Write(s.stateDir, people.Addr(), s.apiCert); err != nil {
+		s.log.Error("the commands of this host do not learn where the API is", "err", err)
 	}
 	sockets := s.listenSocket()
 	serve["api"] = func(ctx context.Context) error { return s.Web.Serve(ctx, people, sockets...) }

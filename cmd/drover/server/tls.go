@@ -94,6 +94,7 @@ func (s *Server) certify(dir string, farm *resolve.Farm) error {
 		}
 		source = files
 	}
+	s.apiCert = source.File()
 	s.metrics.CertificateEnd("api", func() time.Time { return source.Current().Leaf.NotAfter })
 	s.Web.TLS = certificate.Config(source)
 	s.Web.API.Pin = func() string { return certificate.Pin(source.Pinned()) }

@@ -18,6 +18,8 @@ type Source interface {
 	Current() *tls.Certificate
 	// Pinned returns the certificate whose key clients pin.
 	Pinned() *x509.Certificate
+	// File is the PEM file whose first certificate is that of Pinned.
+	File() string
 }
 
 // Pin returns the SHA-256 of the public key of a certificate, for drover login --pin.

@@ -65,5 +65,8 @@ func (f *Files) Current() *tls.Certificate {
 	return f.pair
 }
 
+// File implements [Source].
+func (f *Files) File() string { return f.Cert }
+
 // Pinned implements [Source]: clients know the server by the key of its certificate.
 func (f *Files) Pinned() *x509.Certificate { return f.Current().Leaf }

@@ -62,8 +62,8 @@ func (o *Own) Open() error {
 		return pools.Hint("restore it from a backup; or remove it: drover makes another one, and clients log in again", "%s: %v", file, err)
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: certBlock, Bytes: o.cert.Raw})
-	if old, err := atomicfile.Read(filepath.Join(o.Dir, OwnCert), maxFile); err != nil || !bytes.Equal(old, public) {
-		if err := atomicfile.Write(filepath.Join(o.Dir, OwnCert), public, 0o644); err != nil {
+	if old, err := atomicfile.Read(o.File(), maxFile); err != nil || !bytes.Equal(old, public) {
+		if err := atomicfile.Write(o.File(), public, 0o644); err != nil {
 			return err
 		}
 	}
@@ -92,6 +92,9 @@ func (o *Own) load(text []byte) (err error) {
 	o.cert, err = ParseCert(cert)
 	return err
 }
+
+// File implements [Source].
+func (o *Own) File() string { return filepath.Join(o.Dir, OwnCert) }
 
 // ParseCert reads the first certificate of a text in PEM.
 func ParseCert(text []byte) (*x509.Certificate, error) {
