@@ -16,7 +16,7 @@ import (
 const currentLink = "current"
 
 // Dir is a directory of images, NAME/ID/FILE. Readers need no lock: a generation becomes
-// visible as a whole and never changes.
+// visible as a whole, never changes, and is removed as a whole.
 type Dir struct {
 	path      string
 	manifests manifests
@@ -35,6 +35,14 @@ type Image struct {
 
 // Ref returns the reference to this generation, NAME@sha256:ID.
 func (i *Image) Ref() string { return i.Name + "@sha256:" + i.ID }
+
+// Size returns the bytes of the files that machines fetch.
+func (i *Image) Size() (n int64) {
+	for _, f := range i.Files {
+		n += f.Size
+	}
+	return n
+}
 
 // SplitRef parses a reference to an image, NAME or NAME@sha256:ID. The id of a name alone
 // is empty.
@@ -75,32 +83,48 @@ func (d *Dir) Lookup(ref string) (Image, error) {
 // the newest first. The error names the damaged generations; the list then has the
 // others.
 func (d *Dir) List() ([]Image, error) {
-	names, err := subdirs(d.path, func(s string) bool { return checkName(s) == nil })
+	names, err := d.Names()
 	if err != nil {
 		return nil, err
 	}
 	var list []Image
 	var errs []error
 	for _, name := range names {
-		ids, err := subdirs(filepath.Join(d.path, name), manifest.IsDigest)
+		generations, err := d.Generations(name)
+		list, errs = append(list, generations...), append(errs, err)
+	}
+	return list, errors.Join(errs...)
+}
+
+// Names returns the sorted names of the images. One whose first build has not ended has
+// no generation.
+func (d *Dir) Names() ([]string, error) {
+	return subdirs(d.path, func(s string) bool { return checkName(s) == nil })
+}
+
+// Generations returns the generations of one image as [Dir.List] does. An image that does
+// not exist has none.
+func (d *Dir) Generations(name string) ([]Image, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	ids, err := subdirs(filepath.Join(d.path, name), manifest.IsDigest)
+	if err != nil {
+		return nil, err
+	}
+	current, _ := d.current(name) // there is none until the first build ends
+	var list []Image
+	var errs []error
+	for _, id := range ids {
+		image, err := d.load(name, id, current)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		current, _ := d.current(name) // there is none until the first build ends
-		for _, id := range ids {
-			image, err := d.load(name, id, current)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			list = append(list, image)
-		}
+		list = append(list, image)
 	}
 	slices.SortStableFunc(list, func(a, b Image) int {
 		switch {
-		case a.Name != b.Name:
-			return strings.Compare(a.Name, b.Name)
 		case a.Current:
 			return -1
 		case b.Current:

@@ -19,7 +19,7 @@
 // The result is images/NAME/ID/{kernel,initrd,root.squashfs,manifest.json}, where ID is a
 // digest over the contents (package manifest). The same source gives the same ID. The link
 // images/NAME/current has the current ID. A server reads that directory with [Open],
-// [Dir.Lookup] and [Dir.List].
+// [Dir.Lookup] and [Dir.List]. Generations stay until [Dir.Remove].
 //
 // Packages loaders and media, below this one, install boot loaders and write boot media
 // with them.

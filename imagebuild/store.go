@@ -22,7 +22,8 @@ import (
 	"drover/pools/atomicfile"
 )
 
-// buildPrefix begins the names of the files of builds that have not ended.
+// buildPrefix begins the hidden names in the directory of an image: of what a build has
+// not published yet, and of what is being removed.
 const buildPrefix = ".build-"
 
 // store writes one new generation of an image: first into a hidden directory beside the
@@ -34,29 +35,41 @@ type store struct {
 	lock         *os.File
 }
 
-// openStore begins a build. One build of a name runs at a time. The lock ends with its
-// process, so all hidden files belong to builds that were killed, and are removed.
+// openStore begins a build.
 func openStore(images, name string) (*store, error) {
 	s := &store{images: images, name: name, dir: filepath.Join(images, name)}
 	if err := makePublicDir(s.dir); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.lock, err = os.OpenFile(filepath.Join(s.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		s.lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("image %q: another build of it is running", name)
-		}
-		return nil, fmt.Errorf("lock %q: %w", s.lock.Name(), err)
+	if s.lock, err = lock(s.dir); err != nil {
+		return nil, fmt.Errorf("image %q: %w", name, err)
 	}
 	if err := s.begin(); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// ErrBusy is the error of a build or a removal while another process changes the same image.
+var ErrBusy = errors.New("another build of it is running, or a removal of its generations")
+
+// lock takes the lock of the image in a directory. One build or removal at a time holds it;
+// readers need none. It ends with its process, or when the file is closed.
+func lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, ErrBusy
+		}
+		return nil, fmt.Errorf("lock %q: %w", f.Name(), err)
+	}
+	return f, nil
 }
 
 // Modes of everything that is published. The server runs as another user than the one
@@ -89,15 +102,12 @@ func makePublicDir(path string) error {
 	return os.Chmod(path, publicDir)
 }
 
-// begin removes the remains of earlier builds and creates the hidden directory.
+// begin removes what earlier builds have left and creates the hidden directory.
 func (s *store) begin() error {
-	old, err := fs.Glob(os.DirFS(s.dir), buildPrefix+"*")
-	for _, name := range old {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, name)))
-	}
-	if err != nil {
+	if _, err := clean(s.dir); err != nil {
 		return err
 	}
+	var err error
 	if s.temp, err = os.MkdirTemp(s.dir, buildPrefix); err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/drover/bootfile": {
 		"drover/cmd/drover/cli", "drover/imagebuild", "drover/imagebuild/engine", "drover/imagebuild/loaders", "drover/imagebuild/media",
-		"drover/imagebuild/oci", "drover/pools/config", "drover/pools/printable", "drover/pools/resolve",
+		"drover/imagebuild/oci", "drover/pools", "drover/pools/config", "drover/pools/printable", "drover/pools/resolve", "drover/web/client",
 	},
 	"cmd/drover/element": {"drover/cmd/drover/cli", "drover/pools", "drover/pools/printable", "drover/web/client"},
 	"cmd/drover/status":  {"drover/cmd/drover/cli", "drover/pools", "drover/web/client"},

@@ -87,19 +87,46 @@ func TestManualMentions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range mention.FindAllStringSubmatch(string(text), -1) {
-			words := strings.Fields(found[1])
-			cmd, rest, err := newRootCommand().Find(words)
-			if err != nil || !cmd.HasParent() || cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-				t.Errorf("%s: %q is no command: %v", page, found[0], err)
-				continue
-			}
-			for _, word := range rest {
-				name, isFlag := strings.CutPrefix(word, "--")
-				name, _, _ = strings.Cut(name, "=")
-				if isFlag && name != "help" && cmd.Flag(name) == nil {
-					t.Errorf("%s: %q: %s has no flag --%s", page, found[0], cmd.CommandPath(), name)
-				}
-			}
+			checkMention(t, page, strings.Fields(found[1]))
+		}
+	}
+}
+
+// TestAlertMentions: what the alerts call a command of drover is one, with the flags that it
+// is given. Their texts have no backquotes: a mention is one whose first word is a command.
+func TestAlertMentions(t *testing.T) {
+	const page = "deploy/alerts.yaml"
+	text, err := os.ReadFile(filepath.Join("../..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, found := range regexp.MustCompile(`\bdrover ([a-z][a-z -]*)`).FindAllStringSubmatch(string(text), -1) {
+		words := strings.Fields(found[1])
+		if _, _, err := newRootCommand().Find(words[:1]); err == nil {
+			n++
+			checkMention(t, page, words)
+		}
+	}
+	if n < 5 {
+		t.Errorf("%s mentions %d commands, want at least 5", page, n)
+	}
+}
+
+// checkMention checks that words, which a page has after "drover", begin with a command, and
+// that it has the flags among them.
+func checkMention(t *testing.T, page string, words []string) {
+	t.Helper()
+	cmd, rest, err := newRootCommand().Find(words)
+	if err != nil || !cmd.HasParent() || cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		t.Errorf("%s: %q is no command: %v", page, "drover "+strings.Join(words, " "), err)
+		return
+	}
+	for _, word := range rest {
+		name, isFlag := strings.CutPrefix(word, "--")
+		name, _, _ = strings.Cut(name, "=")
+		if isFlag && name != "help" && cmd.Flag(name) == nil {
+			t.Errorf("%s: %q: %s has no flag --%s", page, "drover "+strings.Join(words, " "), cmd.CommandPath(), name)
 		}
 	}
 }

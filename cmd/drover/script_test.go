@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,6 +25,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/httpboot"
+	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/resolve"
 	"drover/pools/state"
@@ -167,6 +170,30 @@ func certificate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o644))
 }
 
+// generation makes a generation of an image by hand, created some seconds after 1970, and sets a
+// variable to its ID. Usage: generation IMAGES NAME SECONDS VARIABLE.
+func generation(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: generation IMAGES NAME SECONDS VARIABLE")
+	}
+	seconds, err := strconv.ParseInt(args[2], 10, 64)
+	ts.Check(err)
+	files := map[string][]byte{"kernel": []byte("kernel " + args[2]), "initrd": []byte("initrd"), "root.squashfs": make([]byte, 1e6)}
+	m := imagebuild.Manifest{Name: args[1], Created: time.Unix(seconds, 0).UTC(), KernelVersion: "6.1", Platform: "linux/amd64", Files: map[string]imagebuild.File{}}
+	for name, content := range files {
+		sum := sha256.Sum256(content)
+		m.Files[name] = imagebuild.File{Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+	}
+	files[imagebuild.ManifestFile], err = json.Marshal(m)
+	ts.Check(err)
+	dir := ts.MkAbs(filepath.Join(args[0], args[1], m.ID()))
+	ts.Check(os.MkdirAll(dir, 0o755))
+	for name, content := range files {
+		ts.Check(os.WriteFile(filepath.Join(dir, name), content, 0o644))
+	}
+	ts.Setenv(args[3], m.ID())
+}
+
 // TestScripts runs the commands as an operator does, with a script for each subcommand.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -180,6 +207,7 @@ func TestScripts(t *testing.T) {
 			"certificate": certificate,
 			"clientcert":  clientCert,
 			"envsubst":    envsubst,
+			"generation":  generation,
 			"listed":      listed,
 			"seed":        seed,
 		},

@@ -26,12 +26,12 @@ func Commands(version string) []*cobra.Command {
 func newImageCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Build, list and show node images",
+		Short: "Build, list, show and prune node images",
 		Long: `An image is a kernel, an initrd and a root file system for nodes. Build makes
 one from a container image. A pool of the config names it as NAME, which is its
 current generation, or as NAME@sha256:ID, which never changes.`,
 	}
-	return cli.Group(cmd, newImageBuildCommand(version), newImageListCommand(), newImageShowCommand())
+	return cli.Group(cmd, newImageBuildCommand(version), newImageListCommand(), newImageShowCommand(), newImagePruneCommand())
 }
 
 func newImageListCommand() *cobra.Command {

@@ -55,6 +55,7 @@ var arguments = map[string][]source{
 	"host invite":       {hostNames, nil},
 	"host rm":           {hostNames, nil},
 	"host show":         {hostNames, nil},
+	"image prune":       {imageNames},
 	"image show":        {imageNames, nil},
 	"import moonshot":   {chassisNames},
 	"lease release":     {leaseAddresses},

@@ -12,10 +12,7 @@ func imageInfos(dir *imagebuild.Dir) func() []pools.ImageInfo {
 		list, _ := dir.List()
 		for _, i := range list {
 			info := pools.ImageInfo{
-				Name: i.Name, ID: i.ID, Current: i.Current, Created: i.Created, Source: i.Source, Platform: i.Platform, KernelVersion: i.KernelVersion,
-			}
-			for _, f := range i.Files {
-				info.Size += f.Size
+				Name: i.Name, ID: i.ID, Current: i.Current, Created: i.Created, Source: i.Source, Platform: i.Platform, KernelVersion: i.KernelVersion, Size: i.Size(),
 			}
 			all = append(all, info)
 		}
