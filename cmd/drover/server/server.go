@@ -136,7 +136,7 @@ func New(o Options) (*Server, error) {
 		restores: make(chan *Restore, 1),
 	}
 	s.recordRestore(o, restored)
-	if s.Live, err = config.StartLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
+	if s.Live, err = config.NewLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
 		}
