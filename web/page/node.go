@@ -270,7 +270,7 @@ type audited struct {
 // audited returns what clients have done. It is read once for a snapshot.
 func (p *page) audited(r *request) audited {
 	return snapshot.Once(r.Shared, "audit", func() audited {
-		entries, err := p.api.Audit.List(maxAudit)
+		entries, err := p.api.Audit.List(pools.MaxAudit)
 		return audited{entries, snapshot.ByNode(entries, func(e *pools.AuditEntry) string { return e.Node }), err}
 	})
 }
