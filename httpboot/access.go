@@ -47,9 +47,9 @@ func (h *handler) refused(reason Refusal) {
 	}
 }
 
-// line returns level, kind and limiter of the log line of a request; at level debug no
-// line is left out. A boot has at most
-// five lines at level info, even if it requests its turn often.
+// line returns level, kind and limiter of the log line of a request; at level debug no line
+// is left out. A boot has at most five lines at level info, even if it requests its turn
+// often.
 func (h *handler) line(rec *recorder, reason Refusal) (level slog.Level, kind string, limiter *lograte.Limiter) {
 	switch {
 	case rec.queued:

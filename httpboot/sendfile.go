@@ -70,7 +70,7 @@ const maxSend = 4 << 20
 // the kernel to report when it is, also where sendfile(2) wrote less for another reason:
 // without that, waiting could have no end.
 func writable(fd uintptr) bool {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} //nolint:gosec // a file descriptor
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} // poll(2) takes descriptors as 32 bits
 	n, err := unix.Poll(fds, 0)
 	return n > 0 || err != nil
 }

@@ -78,6 +78,10 @@ type AuditChange struct {
 	After  string `json:"after,omitempty"`
 }
 
+// MaxAudit is the number of entries of the audit that are kept. Switching a chassis makes one
+// entry for each of its nodes.
+const MaxAudit = 20_000
+
 // AuditEntry is one action of a person or of drover.
 type AuditEntry struct {
 	Time   time.Time `json:"time"`

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -122,15 +123,7 @@ func secureHeaders(next http.Handler) http.Handler {
 
 // Listen binds the listener's socket. Pass it to [Server.Serve].
 func (s *Server) Listen() (net.Listener, error) {
-	addr := s.Addr
-	if addr == "" {
-		addr = "127.0.0.1:8443"
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("people-facing listener: %w", err)
-	}
-	return l, nil
+	return net.Listen("tcp", cmp.Or(s.Addr, "127.0.0.1:8443"))
 }
 
 // Serve answers requests on l, and on sockets of this host, until ctx ends. Running requests

@@ -98,7 +98,7 @@ func newHarness(t *testing.T, set ...func(*harness)) *harness {
 		t.Fatal(err)
 	}
 	s := &harness{store: &memory{nodes: map[string]pools.PoolNode{}}, log: &bytes.Buffer{}, now: epoch, t: t}
-	live, err := config.NewLive("drover.yaml", s.store)
+	live, err := config.NewLive(config.Source{File: "drover.yaml"}, s.store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestImportedNodesBoot(t *testing.T) {
 		if !a.On || !a.PXE {
 			return
 		}
-		live, err := config.NewLive("drover.yaml", store.Nodes)
+		live, err := config.NewLive(config.Source{File: "drover.yaml"}, store.Nodes)
 		if err != nil {
 			t.Error(err)
 			return

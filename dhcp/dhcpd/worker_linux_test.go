@@ -222,7 +222,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	configure("one")
-	live, err := config.NewLive(path, noNodes{})
+	live, err := config.NewLive(config.Source{File: path}, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}

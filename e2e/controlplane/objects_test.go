@@ -74,7 +74,7 @@ func (s *site) start() (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.live, err = config.StartLive(config.Source{File: path}, noNodes{}, last...); err != nil {
+	if s.live, err = config.NewLive(config.Source{File: path}, noNodes{}, last...); err != nil {
 		t.Fatal(err)
 	}
 	s.watcher = &objects.Watcher{

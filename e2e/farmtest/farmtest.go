@@ -30,7 +30,7 @@ func Open(t testing.TB, text string) (*state.Store, *config.Live) {
 			t.Error(err)
 		}
 	})
-	live, err := config.NewLive("drover.yaml", store.Nodes)
+	live, err := config.NewLive(config.Source{File: "drover.yaml"}, store.Nodes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (f *farm) watchObjects(t *testing.T) (stop func()) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	live, err := config.StartLive(config.Source{File: file}, noNodes{})
+	live, err := config.NewLive(config.Source{File: file}, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}

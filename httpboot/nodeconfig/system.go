@@ -94,7 +94,7 @@ func (m *making) cron(c *pools.NodeConfig) error {
 		name := fmt.Sprintf("drover-cron-%x", sha256.Sum256([]byte(line)))[:len("drover-cron-")+12]
 		about := strings.TrimRight(strings.ReplaceAll(line, "%", "%%"), `\ `) // a backslash at its end would continue the line
 		service := written + "[Unit]\nDescription=cron: " + about + "\n\n[Service]\nType=oneshot\nUser=" + e.User +
-			"\nEnvironmentFile=-" + envFile + "\nExecStart=/bin/sh -c " + quoteUnit(e.Command) + "\n"
+			"\nEnvironmentFile=-" + envFile + "\nExecStart=/bin/sh -c " + pools.QuoteExec(e.Command) + "\n"
 		if e.Boot {
 			c.Units[name+".service"] = pools.Unit{Content: service + "\n[Install]\nWantedBy=multi-user.target\n", Enable: true}
 			continue
@@ -105,11 +105,6 @@ func (m *making) cron(c *pools.NodeConfig) error {
 		c.Units[name+".timer"] = pools.Unit{Content: timer, Enable: true}
 	}
 	return nil
-}
-
-// quoteUnit quotes a word of ExecStart= (systemd.service(5), "Command lines").
-func quoteUnit(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(s) + `"`
 }
 
 // resolver adds the name servers and search domains of the operator: for the boot network

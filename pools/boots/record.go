@@ -8,7 +8,8 @@ import (
 	"drover/pools"
 )
 
-// Longest is a limit that no boot exceeds, from its first DISCOVER to its end.
+// Longest is the time after its first DISCOVER for which a machine counts as booting. A boot
+// that waits for its image may take longer.
 const Longest = time.Hour
 
 // Recent reports whether a time is at most limit ago. A time in the future is not recent:

@@ -57,10 +57,9 @@ type Table struct {
 
 	// NeedDiscover refuses nonces to machines that are not booting: a nonce is
 	// issued only for [FirmwarePhase] after a netboot DISCOVER, and until a key claims
-	// the boot. A pod
-	// on a running node can send HTTP from the node's address, but no DISCOVER.
-	// Without this check it would get the node's config and join. Set it when this
-	// server does DHCP.
+	// the boot. A pod on a running node can send HTTP from the node's address, but no
+	// DISCOVER. Without this check it would get the node's config and join. Set it when
+	// this server does DHCP.
 	NeedDiscover bool
 
 	// EventSecret is the secret from which [Table.EventKey] makes keys; nil: there are

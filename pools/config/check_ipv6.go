@@ -46,8 +46,8 @@ func (c *checker) leaseRange6(path, about string, r pools.Range) {
 	case first < 0 || first != last:
 		c.failf(path, "give both ends inside one of subnets:", "%s: range6 %s is not inside one subnet", about, r)
 		c.conflictSubnet(max(first, last))
-	case r.Longer6(maxRange):
-		c.failf(path, "make it shorter", "%s: range6 %s has more than %d addresses", about, r, maxRange)
+	case r.Longer6(MaxRange):
+		c.failf(path, "make it shorter", "%s: range6 %s has more than %d addresses", about, r, MaxRange)
 	case r.First == c.cfg.Subnets[first].CIDR.Addr():
 		c.failf(path, "start the range behind it", "%s: range6 %s holds %s, which every router of the subnet has (RFC 4291, section 2.6.1)", about, r, r.First)
 		c.conflictSubnet(first)

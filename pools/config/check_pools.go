@@ -12,8 +12,8 @@ import (
 	"drover/pools/resolve"
 )
 
-// maxRange bounds how many addresses a catch-all pool may lease from.
-const maxRange = 1 << 16
+// MaxRange bounds how many addresses a catch-all pool may lease from.
+const MaxRange = 1 << 16
 
 // firstUses holds the first use of each MAC, address, name, identity and slot of nodes.
 type firstUses struct {
@@ -141,8 +141,8 @@ func (c *checker) leaseRange(path, about string, r pools.Range) {
 	case first < 0 || first != last:
 		c.failf(path, "give both ends inside one of subnets:", "%s: range %s is not inside one subnet", about, r)
 		c.conflictSubnet(max(first, last))
-	case number(r.Last)-number(r.First) >= maxRange:
-		c.failf(path, "make it shorter", "%s: range %s has more than %d addresses", about, r, maxRange)
+	case number(r.Last)-number(r.First) >= MaxRange:
+		c.failf(path, "make it shorter", "%s: range %s has more than %d addresses", about, r, MaxRange)
 	default:
 		s := c.cfg.Subnets[first]
 		fail := func(a netip.Addr, subnet int) {

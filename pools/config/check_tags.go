@@ -91,34 +91,6 @@ func (c *checker) tagKubernetes(path, about string, t pools.Tag) {
 	}
 	for _, flag := range keys(t.KubeletArgs) {
 		at := path + ".kubeletArgs." + flag
-		c.report(at, about, c.kubeletArg(flag))
-		c.report(at, about, kubeletValue(flag, t.KubeletArgs[flag]))
+		c.report(at, about, pools.CheckKubeletArg(flag, t.KubeletArgs[flag]))
 	}
-}
-
-// kubeletValue checks the value of a kubelet argument. kubeadm writes them all
-// into one line of an environment file, which systemd splits at white space.
-func kubeletValue(flag, v string) error {
-	if len(v) > 4096 || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }) {
-		return pools.Hint("kubeadm hands it on through a line that systemd splits", "kubelet argument %s: its value has white space, quotes, $ or control characters, or is too long", flag)
-	}
-	return nil
-}
-
-func (c *checker) kubeletArg(flag string) error {
-	switch {
-	case strings.HasPrefix(flag, "-"):
-		return pools.Hint("write "+strings.TrimLeft(flag, "-"), "kubelet argument %q starts with dashes", flag)
-	case !c.syntax.flag.MatchString(flag):
-		return pools.Hint("write it as max-pods", "%q is not the name of a kubelet argument", flag)
-	}
-	switch flag {
-	case "node-labels":
-		return pools.Hint("use labels: instead", "kubelet argument node-labels is made from labels")
-	case "register-with-taints":
-		return pools.Hint("use taints: instead", "kubelet argument register-with-taints is made from taints")
-	case "hostname-override", "kubeconfig", "bootstrap-kubeconfig", "config", "register-node":
-		return pools.Hint("remove it", "kubelet argument %s is set by the join itself", flag)
-	}
-	return nil
 }

@@ -15,7 +15,7 @@ func kept(t *testing.T) (source config.Source, data []byte) {
 	t.Helper()
 	_, path, data := newLive(t, &memory{})
 	source = config.Source{File: path, Copy: filepath.Join(t.TempDir(), "copy")}
-	live, err := config.StartLive(source, &memory{})
+	live, err := config.NewLive(source, &memory{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestStartsFromLastGood(t *testing.T) {
 			if err != nil || refused == nil || len(farm.Nodes()) == 0 {
 				t.Fatalf("got refused %v, error %v", refused, err)
 			}
-			live, err := config.StartLive(source, &memory{})
+			live, err := config.NewLive(source, &memory{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestLastGoodCopy(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	other := config.Source{File: filepath.Join(t.TempDir(), "other.yaml"), Copy: source.Copy}
-	if _, err := config.StartLive(other, &memory{}); err == nil {
+	if _, err := config.NewLive(other, &memory{}); err == nil {
 		t.Error("a server with another file starts from the copy")
 	}
 	copied, err := os.ReadFile(source.Copy)
@@ -98,7 +98,7 @@ func TestLastGoodCopy(t *testing.T) {
 	if err := os.WriteFile(source.File, append(data, "sever: {}\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = config.StartLive(source, &memory{})
+	_, err = config.NewLive(source, &memory{})
 	if err == nil || !strings.Contains(err.Error(), "sever") || !strings.Contains(err.Error(), source.Copy) {
 		t.Errorf("both refused: %v", err)
 	}
@@ -107,7 +107,7 @@ func TestLastGoodCopy(t *testing.T) {
 // A copy that cannot be written is told, and no reason to refuse the config.
 func TestLastGoodNotWritten(t *testing.T) {
 	_, path, _ := newLive(t, &memory{})
-	live, err := config.StartLive(config.Source{File: path, Copy: filepath.Join(t.TempDir(), "missing", "copy")}, &memory{})
+	live, err := config.NewLive(config.Source{File: path, Copy: filepath.Join(t.TempDir(), "missing", "copy")}, &memory{})
 	if err != nil || live.Status().Unkept == nil || live.Status().Refused != nil {
 		t.Errorf("%v, status %+v", err, live.Status())
 	}

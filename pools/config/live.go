@@ -56,15 +56,10 @@ type Live struct {
 	watch    atomic.Pointer[include.Watch] // of the files as they were read last
 }
 
-// NewLive reads the config file at path and the nodes of store.
-func NewLive(path string, store NodeStore) (*Live, error) {
-	return StartLive(Source{File: path}, store)
-}
-
-// StartLive is [NewLive] for a server: if the file is refused, the copy of its last good
-// content is put in force; last are the objects that were in force when the last server
-// ended.
-func StartLive(source Source, store NodeStore, last ...*objects.Object) (*Live, error) {
+// NewLive reads the config of source and the nodes of store. If the file is refused, the copy
+// of its last good content is put in force, where source has one; last are the objects that
+// were in force when the last server ended.
+func NewLive(source Source, store NodeStore, last ...*objects.Object) (*Live, error) {
 	l := &Live{source: source, store: store, desired: last}
 	l.choice.Store(&objects.Choice{InForce: last})
 	return l, l.Reload()

@@ -134,7 +134,7 @@ func TestShadowedNodes(t *testing.T) {
 	} {
 		write("")
 		store := &memory{nodes: map[string]pools.PoolNode{"m2c1n1": stored}}
-		live, err := config.NewLive(path, store)
+		live, err := config.NewLive(config.Source{File: path}, store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestShadowedNodes(t *testing.T) {
 		if o := live.Farm().Shadowed(); len(o) != 1 || o[0].Name != "m2c1n1" || len(live.Farm().Nodes()) != 4 {
 			t.Errorf("%s: shadowed are %v", declared, o)
 		}
-		if _, err := config.NewLive(path, store); err != nil {
+		if _, err := config.NewLive(config.Source{File: path}, store); err != nil {
 			t.Errorf("%s: at a start: %v", declared, err)
 		}
 		write("")

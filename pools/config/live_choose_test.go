@@ -57,7 +57,7 @@ func TestRandomFarms(t *testing.T) {
 	}
 	start := func(last ...*objects.Object) *config.Live {
 		t.Helper()
-		l, err := config.StartLive(config.Source{File: "drover.yaml"}, &memory{nodes: map[string]pools.PoolNode{}}, last...)
+		l, err := config.NewLive(config.Source{File: "drover.yaml"}, &memory{nodes: map[string]pools.PoolNode{}}, last...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func liveObjects(t *testing.T, text string, last ...*objects.Object) (*config.Li
 		t.Fatal(err)
 	}
 	store := &memory{nodes: map[string]pools.PoolNode{}}
-	l, err := config.StartLive(config.Source{File: "drover.yaml"}, store, last...)
+	l, err := config.NewLive(config.Source{File: "drover.yaml"}, store, last...)
 	if err != nil {
 		t.Fatal(err)
 	}

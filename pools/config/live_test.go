@@ -53,7 +53,7 @@ func newLive(t *testing.T, store *memory) (live *config.Live, path string, data 
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if live, err = config.NewLive(path, store); err != nil {
+	if live, err = config.NewLive(config.Source{File: path}, store); err != nil {
 		t.Fatal(err)
 	}
 	return live, path, data
@@ -171,18 +171,19 @@ func TestNeedsRestart(t *testing.T) {
 		}
 	}
 	write("")
-	live, err := config.NewLive(path, &memory{})
+	live, err := config.NewLive(config.Source{File: path}, &memory{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := live.Farm().URL()
+	url := func() string { return live.Farm().AdvertisedAt(netip.Addr{}).URL }
+	before := url()
 	for _, tt := range []struct {
 		server string
 		want   bool
 	}{{"", false}, {"  maxConcurrentImages: 7\n", true}, {"  maxConcurrentImages: 7\n", true}, {"  https: \":443\"\n", true}, {"", false}, {"  clients: [10.30.0.0/16]\n", false}} {
 		write(tt.server)
-		if err := live.Reload(); err != nil || live.NeedsRestart() != tt.want || live.Farm().URL() != url || live.Farm().SecureURL() != "" {
-			t.Errorf("server with %q: %v, needs a restart %v, want %v; nodes are sent to %s", tt.server, err, live.NeedsRestart(), tt.want, live.Farm().URL())
+		if err := live.Reload(); err != nil || live.NeedsRestart() != tt.want || url() != before || live.Farm().SecureURL() != "" {
+			t.Errorf("server with %q: %v, needs a restart %v, want %v; nodes are sent to %s", tt.server, err, live.NeedsRestart(), tt.want, url())
 		}
 	}
 }
@@ -207,7 +208,7 @@ func TestFirstSubnetNeedsRestart(t *testing.T) {
 			}
 		}
 		write(tt.start)
-		live, err := config.NewLive(path, &memory{})
+		live, err := config.NewLive(config.Source{File: path}, &memory{})
 		if err != nil {
 			t.Fatal(err)
 		}

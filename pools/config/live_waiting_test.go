@@ -48,7 +48,7 @@ func TestWaitingNodes(t *testing.T) {
 	inForce("with objects", "a1 a2 a3 a4 ")
 
 	var err error
-	if l, err = config.StartLive(config.Source{File: "drover.yaml"}, store); err != nil {
+	if l, err = config.NewLive(config.Source{File: "drover.yaml"}, store); err != nil {
 		t.Fatal(err)
 	}
 	inForce("after a start", "a4 ...")

@@ -18,13 +18,12 @@ import (
 
 // syntax holds the patterns, compiled once for each check of a config.
 type syntax struct {
-	label, flag, qualified, value, hostKey, pin *regexp.Regexp
+	label, qualified, value, hostKey, pin *regexp.Regexp
 }
 
 func newSyntax() *syntax {
 	return &syntax{
 		label:     regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`), // RFC 1123
-		flag:      regexp.MustCompile(`^[a-z][a-z0-9-]*$`),
 		qualified: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`),
 		value:     regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`),
 		hostKey:   regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}=?$`),

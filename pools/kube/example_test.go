@@ -13,8 +13,8 @@ import (
 // A node requests to join a cluster whose kubeconfig does not exist yet: the error has
 // the cause, and the time after which the node tries again.
 func ExampleClusters_Join() {
-	clusters := &kube.Clusters{Dir: "testdata"}
-	clusters.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: "tenant-a.kubeconfig"}})
+	clusters := &kube.Clusters{}
+	clusters.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: "testdata/tenant-a.kubeconfig"}})
 	defer clusters.Close()
 
 	plan := &resolve.Plan{Node: "m1c29", Cluster: "tenant-a"}

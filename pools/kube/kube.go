@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
@@ -28,8 +27,6 @@ import (
 // Clusters is the set of the tenants' clusters. The zero value is empty; see
 // [Clusters.Set]. Fields must not change once it is in use.
 type Clusters struct {
-	// Dir is the directory that relative kubeconfig paths start from.
-	Dir string
 	// Admin is the kubeconfig file of the cluster that has the Secrets of
 	// secretRefs. Empty means the cluster that drover runs in.
 	Admin string
@@ -106,7 +103,7 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 		c.saved = &token.Saved{Store: c.Tokens, Now: c.now}
 		c.randomKey = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 		c.room = cluster.NewRoom()
-		c.admin = cluster.NewAdmin(c.path(c.Admin), c.now)
+		c.admin = cluster.NewAdmin(c.Admin, c.now)
 		c.openRenewed()
 	}
 	old := c.byName
@@ -128,13 +125,6 @@ func (c *Clusters) Set(clusters []pools.Cluster) {
 			t.stop()
 		}
 	}
-}
-
-func (c *Clusters) path(file string) string {
-	if file == "" || filepath.IsAbs(file) {
-		return file
-	}
-	return filepath.Join(c.Dir, file)
 }
 
 // Close ends all goroutines that Set and Join have started, and waits for them. Tokens

@@ -337,12 +337,12 @@ func TestJoinRefuses(t *testing.T) {
 		{"label value", func(p *resolve.Plan) { p.Labels = map[string]string{"a": "x,b=y"} }, addr(), `label "a": value "x,b=y"`},
 		{"taint effect", func(p *resolve.Plan) { p.Taints = []pools.Taint{{Key: "a", Effect: "Never"}} }, addr(), `taint "a": effect "Never" is not`},
 		{"taint key", func(p *resolve.Plan) { p.Taints = []pools.Taint{{Key: "", Effect: "NoExecute"}} }, addr(), `taint ""`},
-		{"identity", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"hostname-override": "other"} }, addr(), `kubelet argument "hostname-override" is not for the config to set`},
-		{"flag with dashes", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"--v": "4"} }, addr(), `is not like a flag`},
+		{"identity", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"hostname-override": "other"} }, addr(), `kubelet argument hostname-override is set by the join itself`},
+		{"flag with dashes", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"--v": "4"} }, addr(), `kubelet argument "--v" starts with dashes`},
 		{"two flags in one", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"v": "4 --kubeconfig=/tmp/x"} }, addr(), `has white space`},
 		{"shell", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"v": `4"`} }, addr(), `has white space, quotes`},
-		{"labels twice", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"node-labels": "a=b"} }, addr(), `kubelet argument "node-labels" is made from labels`},
-		{"taints twice", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"register-with-taints": "a:NoExecute"} }, addr(), `kubelet argument "register-with-taints" is made from`},
+		{"labels twice", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"node-labels": "a=b"} }, addr(), `kubelet argument node-labels is made from labels`},
+		{"taints twice", func(p *resolve.Plan) { p.KubeletArgs = map[string]string{"register-with-taints": "a:NoExecute"} }, addr(), `kubelet argument register-with-taints is made from`},
 	}
 	s := newAPIServer(t)
 	c, _ := newClusters(t, s.kubeconfig())

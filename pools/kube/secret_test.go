@@ -262,7 +262,7 @@ func TestAdminCluster(t *testing.T) {
 		}
 	})
 	t.Run("no such file", func(t *testing.T) {
-		c := &kube.Clusters{Dir: t.TempDir(), Admin: "none"}
+		c := &kube.Clusters{Admin: filepath.Join(t.TempDir(), "none")}
 		c.Set([]pools.Cluster{{Name: "tenant-a", SecretRef: pools.SecretRef{Namespace: "tenants", Name: "x"}}})
 		defer c.Close()
 		if err := joins(t, c); err == nil || !strings.Contains(err.Error(), "server.adminKubeconfig") || !strings.Contains(err.Error(), "no such file") {

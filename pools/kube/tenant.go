@@ -56,7 +56,7 @@ type tenant struct {
 // start makes a tenant and starts its loops. c.mu is held.
 func (c *Clusters) start(conf pools.Cluster, hosted bool) *tenant {
 	t := &tenant{
-		Cluster: cluster.New(conf, c.path(conf.Kubeconfig), c.now), hosted: hosted,
+		Cluster: cluster.New(conf, conf.Kubeconfig, c.now), hosted: hosted,
 		joins: semaphore.NewWeighted(maxJoins), refresh: make(chan struct{}, 1),
 	}
 	t.Room = c.room
@@ -95,7 +95,7 @@ func (c *Clusters) start(conf pools.Cluster, hosted bool) *tenant {
 		c.running.Go(func() { t.WatchSecret(t.ctx, c.admin, log) })
 	}
 	if c.StartLoops && renews {
-		t.renewer = &credentials.Renewer{Cluster: t.Cluster, File: c.path(conf.Kubeconfig), Store: c.renewed, Log: log, Now: c.now}
+		t.renewer = &credentials.Renewer{Cluster: t.Cluster, File: conf.Kubeconfig, Store: c.renewed, Log: log, Now: c.now}
 		c.running.Go(func() { t.renewer.Run(t.ctx) })
 	}
 	if c.StartLoops && t.shared != nil {

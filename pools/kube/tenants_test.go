@@ -31,7 +31,7 @@ func TestKubeconfigs(t *testing.T) {
 		content    []byte
 		want       string
 	}{
-		{"relative path", "a.kubeconfig", good, ""},
+		{"good", "a.kubeconfig", good, ""},
 		{"none named", "", nil, "its kubeconfig is of no use: none is named in the config"},
 		{"missing", "missing", nil, "no such file"},
 		{"empty", "empty", []byte{}, "its current-context leads to no API server"},
@@ -41,14 +41,17 @@ func TestKubeconfigs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
+			path := ""
+			if tt.path != "" {
+				path = filepath.Join(t.TempDir(), tt.path)
+			}
 			if tt.content != nil {
-				if err := os.WriteFile(filepath.Join(dir, tt.path), tt.content, 0o600); err != nil {
+				if err := os.WriteFile(path, tt.content, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			c := &kube.Clusters{Dir: dir}
-			c.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: tt.path}})
+			c := &kube.Clusters{}
+			c.Set([]pools.Cluster{{Name: "tenant-a", Kubeconfig: path}})
 			defer c.Close()
 			_, err := c.Join(t.Context(), plan(), addr(), "")
 			switch {

@@ -339,31 +339,6 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
-	record := func(n byte, node string, ago time.Duration) boots.Record {
-		return boots.Record{ID: fmt.Sprint(noon.Add(-ago).UnixNano()), MAC: mac(n), Node: node, Pool: "of " + node}
-	}
-	got := machines.List(farm, []boots.Record{ // newest first
-		record(2, "m1", time.Minute), record(8, "port7", 2*time.Minute), record(7, "port7", 3*time.Minute), record(1, "m1", 4*time.Minute),
-		record(12, "node-b", 5*time.Minute), record(11, "node-a", 6*time.Minute), record(2, "m1", time.Hour),
-	})
-	var text []string
-	for _, s := range got {
-		text = append(text, fmt.Sprintf("%s %s %d boot of %s, unknown %t", s.Node.Name, s.Node.Pool, len(s.Node.MACs), s.Boot.MAC, s.Unknown))
-	}
-	want := []string{
-		"m1 compute 2 boot of 52:54:00:00:00:02, unknown false",
-		"port7 compute 2 boot of 52:54:00:00:00:08, unknown false",
-		"gone compute 1 boot of 00:00:00:00:00:00, unknown false",
-		"bare compute 1 boot of 00:00:00:00:00:00, unknown false",
-		"node-a of node-a 1 boot of 52:54:00:00:00:0b, unknown true",
-		"node-b of node-b 1 boot of 52:54:00:00:00:0c, unknown true",
-	}
-	if !slices.Equal(text, want) {
-		t.Errorf("got\n%q\nwant\n%q", text, want)
-	}
-}
-
 // Clients of HTTP and TFTP are identified by their address alone.
 func ExampleDirectory() {
 	d, _ := newDirectory()

@@ -9,10 +9,8 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/pools/config"
 )
-
-// maxRange bounds the addresses of a catch-all pool.
-const maxRange = 1 << 16
 
 // landings makes the catch-all pools. Those with a match come first: of the others each
 // network has one.
@@ -78,7 +76,7 @@ func (f *Farm) freeName(base string) string {
 // extend adds a range to that of a pool, if it follows it without a gap.
 func (f *Farm) extend(p *pools.Pool, c *CatchAll) bool {
 	switch {
-	case !p.Range.IsValid() || !c.Range.IsValid() || int(number(c.Range.Last))-int(number(p.Range.First)) >= maxRange:
+	case !p.Range.IsValid() || !c.Range.IsValid() || int(number(c.Range.Last))-int(number(p.Range.First)) >= config.MaxRange:
 		return false
 	case p.Range.Last.Next() == c.Range.First:
 		p.Range.Last = c.Range.Last
@@ -98,7 +96,7 @@ func (f *Farm) trim(c *CatchAll, s *pools.Subnet) {
 		if c.Range6.First == s.CIDR.Addr() {
 			c.Range6.First = c.Range6.First.Next()
 		}
-		if last := plus(c.Range6.First, maxRange-1); last.Less(c.Range6.Last) {
+		if last := plus(c.Range6.First, config.MaxRange-1); last.Less(c.Range6.Last) {
 			c.Range6.Last = last
 		}
 	}
@@ -106,12 +104,12 @@ func (f *Farm) trim(c *CatchAll, s *pools.Subnet) {
 		c.Range = longest(c.Range, f.fixed(s))
 	}
 	if now := anyRange(c); now != was {
-		f.Lost(c.At, "range %s is %s: drover does not lease the addresses of the network, its router and this server, and %d addresses at most", was, now, maxRange)
+		f.Lost(c.At, "range %s is %s: drover does not lease the addresses of the network, its router and this server, and %d addresses at most", was, now, config.MaxRange)
 	}
 }
 
 // longest returns the longest part of a range of IPv4 without the given addresses, bounded
-// by maxRange.
+// by [config.MaxRange].
 func longest(r pools.Range, without []netip.Addr) (best pools.Range) {
 	var cuts []uint32
 	for _, a := range without {
@@ -129,7 +127,7 @@ func longest(r pools.Range, without []netip.Addr) (best pools.Range) {
 		}
 		if n := end + 1 - first; end+1 > first && n > size {
 			size = n
-			best = pools.Range{First: address(first), Last: address(min(end, first+maxRange-1))}
+			best = pools.Range{First: address(first), Last: address(min(end, first+config.MaxRange-1))}
 		}
 		first = uint64(cut) + 1
 	}

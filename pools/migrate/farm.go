@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/config"
 )
 
 // Options are the operator's choices for what the other config does not say.
@@ -165,7 +166,7 @@ func RangeOf(p netip.Prefix) pools.Range {
 	if first.Is4() {
 		return pools.Range{First: first, Last: LastOf(p)}
 	}
-	return pools.Range{First: first, Last: plus(first, maxRange-1)}
+	return pools.Range{First: first, Last: plus(first, config.MaxRange-1)}
 }
 
 // NetworkOf returns the network that holds an address, or nil.

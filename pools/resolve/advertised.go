@@ -232,11 +232,8 @@ func (f *Farm) IsLocal(a netip.Addr) bool {
 		slices.ContainsFunc(f.addresses.local6, func(l Local) bool { return l.Prefix.Addr() == a }))
 }
 
-// URL returns the base URL of the node-facing HTTP listener for machines of networks in
-// which this server has no address, without a slash at its end.
-func (f *Farm) URL() string { return f.addresses.fallback.URL }
-
-// SecureURL returns the same for the node-facing HTTPS listener; "" when there is none.
+// SecureURL returns the base URL of the node-facing HTTPS listener for machines of networks
+// in which this server has no address, without a slash at its end; "" when there is none.
 func (f *Farm) SecureURL() string { return f.addresses.fallback.SecureURL }
 
 // Address returns the boot server for machines of networks in which this server has no

@@ -8,10 +8,6 @@ import (
 	"drover/pools/state/wal"
 )
 
-// maxAudit is the number of entries that are kept. Switching a chassis makes one entry
-// for each of its nodes.
-const maxAudit = 20_000
-
 // Audit keeps the newest actions of users, in their order.
 type Audit struct {
 	rows[pools.AuditEntry]        // by auditKey
@@ -55,7 +51,7 @@ func (a *Audit) add(entries []pools.AuditEntry) (wal.Ticket, error) {
 			return 0, err
 		}
 		changes = append(changes, c)
-		for next++; next-first > maxAudit; first++ {
+		for next++; next-first > pools.MaxAudit; first++ {
 			changes = append(changes, a.remove(auditKey(first)))
 		}
 	}

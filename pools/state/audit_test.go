@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"drover/pools"
-	"drover/pools/state"
 )
 
 // TestAudit: the newest first, also after a restart, and no more than there is
@@ -50,16 +49,16 @@ func TestAudit(t *testing.T) {
 	if got := newest(2); got != "2 n4 to n3" {
 		t.Errorf("two of them: got %s", got)
 	}
-	add(5, state.MaxAudit+2)
-	if got, want := newest(2*state.MaxAudit), fmt.Sprintf("%d n%d to n2", state.MaxAudit, state.MaxAudit+1); got != want {
+	add(5, pools.MaxAudit+2)
+	if got, want := newest(2*pools.MaxAudit), fmt.Sprintf("%d n%d to n2", pools.MaxAudit, pools.MaxAudit+1); got != want {
 		t.Errorf("more than there is room for: got %s, want %s", got, want)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, dir)
-	add(state.MaxAudit+2, state.MaxAudit+3)
-	if got, want := newest(2*state.MaxAudit), fmt.Sprintf("%d n%d to n3", state.MaxAudit, state.MaxAudit+2); got != want {
+	add(pools.MaxAudit+2, pools.MaxAudit+3)
+	if got, want := newest(2*pools.MaxAudit), fmt.Sprintf("%d n%d to n3", pools.MaxAudit, pools.MaxAudit+2); got != want {
 		t.Errorf("after another restart: got %s, want %s", got, want)
 	}
 }

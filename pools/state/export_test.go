@@ -9,9 +9,6 @@ import (
 // SetLimit makes l keep at most n leases.
 func (l *Leases) SetLimit(n int) { l.limit = n }
 
-// MaxAudit is how many entries are kept.
-const MaxAudit = maxAudit
-
 // FailWrites has each write to a log fail with what fail returns. Call it before the
 // first write.
 func (s *Store) FailWrites(fail func() error) {

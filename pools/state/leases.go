@@ -212,7 +212,7 @@ func (l *Leases) refusal(p *resolve.Plan, addr netip.Addr, now time.Time) error 
 // is not reached. The error wraps [pools.ErrRefused] if all leases are in force.
 func (l *Leases) evict(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *keptLease, err error) {
 	if len(l.byAddr) < l.limit || l.byAddr[addr] != nil || l.byMAC[mac] != nil {
-		return nil, nil //nolint:nilnil // no lease to evict
+		return nil, nil // no lease to evict
 	}
 	if first := l.queues.oldest(); !first.inForce(now) {
 		return first, nil

@@ -28,7 +28,7 @@ func (s *Store) open(dir string, o Options) error {
 		s.lock, err = lock(path, o.LockTimeout)
 	}
 	if err == nil {
-		err = s.read(dir, path, o)
+		err = s.read(dir, path)
 	}
 	if errors.Is(err, wal.ErrDamaged) {
 		err = fmt.Errorf("%w: "+remedy, err, accept)
@@ -76,7 +76,7 @@ func (s *Store) isCurrent(path string) bool {
 }
 
 // read reads the locked state file, and all others.
-func (s *Store) read(dir, path string, o Options) error {
+func (s *Store) read(dir, path string) error {
 	content, err := io.ReadAll(s.lock)
 	if err != nil {
 		return err

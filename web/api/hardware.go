@@ -108,7 +108,7 @@ var jobList = listing.List[pools.PowerJob]{Max: 1000, Newest: true, Columns: []l
 	{Name: "who", Of: func(j *pools.PowerJob) string { return j.Actor }},
 }}
 
-var auditList = listing.List[pools.AuditEntry]{Max: maxAudit, Newest: true, Columns: []listing.Column[pools.AuditEntry]{
+var auditList = listing.List[pools.AuditEntry]{Max: pools.MaxAudit, Newest: true, Columns: []listing.Column[pools.AuditEntry]{
 	{Name: "time", Of: func(e *pools.AuditEntry) string { return listing.Time(e.Time) }, SortOnly: true},
 	{Name: "node", Of: func(e *pools.AuditEntry) string { return e.Node }},
 	{Name: "action", Of: func(e *pools.AuditEntry) string { return e.Action }},
@@ -226,14 +226,11 @@ func (a *API) SwitchPower(ctx context.Context, by auth.Client, req pools.PowerRe
 	return a.Power.Switch(ctx, by.String(), req)
 }
 
-// The entries that are kept, and those that a list without sort, limit and cursor has.
-const (
-	maxAudit   = 20_000
-	usualAudit = 1000
-)
+// usualAudit is the number of entries that a list without sort, limit and cursor has.
+const usualAudit = 1000
 
 func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
-	all, err := a.Audit.List(maxAudit)
+	all, err := a.Audit.List(pools.MaxAudit)
 	if err != nil {
 		return err
 	}

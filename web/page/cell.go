@@ -46,7 +46,8 @@ func whole(s string) bool {
 // markup is HTML in the making.
 type markup struct{ b strings.Builder }
 
-func (m *markup) html() template.HTML { return template.HTML(m.b.String()) } //nolint:gosec // write has escaped it
+// html returns it. write has escaped the texts in it.
+func (m *markup) html() template.HTML { return template.HTML(m.b.String()) }
 
 // write appends markup and text in turn. Text is escaped, so that it can also be the value of an
 // attribute in double quotes.

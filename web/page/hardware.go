@@ -87,9 +87,6 @@ func jobRow(j *pools.PowerJob, r *request) table.Row {
 	}}
 }
 
-// maxAudit bounds the entries of the audit that are read.
-const maxAudit = 20_000
-
 // audit is the list of what clients have done.
 func (p *page) audit(r *request) (any, error) {
 	all := p.audited(r)

@@ -82,7 +82,7 @@ func (p *page) node(r *request) (any, error) {
 	if m.Declared() {
 		v.Where = declaredAt(m.NodeInfo)
 	}
-	v.Facts = nodeFacts(m, r)
+	v.Facts = nodeFacts(m)
 	v.boots(p, m, r)
 	v.Steps = kubernetes(m)
 	v.Power = p.powerFacts(m, r)
@@ -110,7 +110,7 @@ func macOf(m *snapshot.Machine) (mac pools.MAC, ok bool) {
 }
 
 // nodeFacts returns what a machine is.
-func nodeFacts(m *snapshot.Machine, r *request) []fact {
+func nodeFacts(m *snapshot.Machine) []fact {
 	var facts []fact
 	add := func(label string, c table.Cell) {
 		if c.Text != "" || len(c.Sub) > 0 {
@@ -181,7 +181,7 @@ func (v *nodeView) boots(p *page, m *snapshot.Machine, r *request) {
 	w := timeline.New(&all[shown], all[shown+1:], r.Now, how)
 	w.Current = shown == 0
 	v.Boot = &w
-	v.Earlier = timeline.Boots(table.NodePath(m.Name), all[shown].ID, all, r.Now)
+	v.Earlier = timeline.Boots(table.NodePath(m.Name), all[shown].ID, all)
 }
 
 // kubernetes returns what drover knows of the Node of a machine.
@@ -270,7 +270,7 @@ type audited struct {
 // audited returns what clients have done. It is read once for a snapshot.
 func (p *page) audited(r *request) audited {
 	return snapshot.Once(r.Shared, "audit", func() audited {
-		entries, err := p.api.Audit.List(maxAudit)
+		entries, err := p.api.Audit.List(pools.MaxAudit)
 		return audited{entries, snapshot.ByNode(entries, func(e *pools.AuditEntry) string { return e.Node }), err}
 	})
 }

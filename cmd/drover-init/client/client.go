@@ -200,7 +200,7 @@ func pinned(pin []byte) *tls.Config {
 		MinVersion:         tls.VersionTLS13,
 		VerifyConnection: func(c tls.ConnectionState) error {
 			if got := sha256.Sum256(c.PeerCertificates[0].RawSubjectPublicKeyInfo); !bytes.Equal(got[:], pin) {
-				return fmt.Errorf("who answers has a key of sha256:%x, not that of drover.pin: it is not our server, or its key was changed during this boot", got)
+				return fmt.Errorf("the server that answers has a key of sha256:%x, not that of drover.pin: it is not our server, or its key was changed during this boot", got)
 			}
 			return nil
 		},

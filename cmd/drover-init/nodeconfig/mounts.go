@@ -113,7 +113,7 @@ Before=local-fs.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/sh -c 'mountpoint -q "$$0" || mount -t tmpfs -o mode=0755 drover-tmpfs "$$0"' `+quoteExec(m.Path)+`
+ExecStart=/bin/sh -c 'mountpoint -q "$$0" || mount -t tmpfs -o mode=0755 drover-tmpfs "$$0"' `+pools.QuoteExec(m.Path)+`
 
 [Install]
 WantedBy=local-fs.target
@@ -123,8 +123,3 @@ WantedBy=local-fs.target
 
 // noSpecifiers escapes the character that begins a specifier of systemd.
 func noSpecifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
-
-// quoteExec quotes a word of ExecStart=.
-func quoteExec(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(s) + `"`
-}

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"net"
 	"regexp"
 	"strconv"
@@ -37,7 +36,7 @@ func (d *doctor) served() (ports []int) {
 	if cfg.DHCP != pools.DHCPOff {
 		ports = append(ports, 67)
 	}
-	for _, address := range []string{cmp.Or(cfg.TFTP, ":69"), cmp.Or(cfg.HTTP, ":80")} {
+	for _, address := range []string{cfg.TFTP, cfg.HTTP} {
 		if _, text, err := net.SplitHostPort(address); err == nil {
 			if port, err := strconv.Atoi(text); err == nil {
 				ports = append(ports, port)

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,10 +61,10 @@ func (d *doctor) ports() {
 			d.add("ports", fault, fmt.Sprintf("%s: %v", name, err), "correct server."+name)
 		}
 	}
-	try("http", "tcp", cmp.Or(cfg.HTTP, ":80"))
+	try("http", "tcp", cfg.HTTP)
 	try("https", "tcp", cfg.HTTPS)
-	try("api", "tcp", cmp.Or(cfg.API, "127.0.0.1:8443"))
-	try("tftp", "udp", cmp.Or(cfg.TFTP, ":69"))
+	try("api", "tcp", cfg.API)
+	try("tftp", "udp", cfg.TFTP)
 	if cfg.DHCP != pools.DHCPOff && d.farm.Config.HasIPv4() {
 		try("dhcp", "udp", ":67")
 	}
@@ -217,8 +216,7 @@ func (d *doctor) tftp(ctx context.Context) {
 	if file == "" {
 		return // another check has it
 	}
-	_, port, _ := net.SplitHostPort(cmp.Or(d.farm.Config.Server.TFTP, ":69"))
-	host, _, _ := net.SplitHostPort(d.farm.Config.Server.TFTP)
+	host, port, _ := net.SplitHostPort(d.farm.Config.Server.TFTP)
 	if ip, err := netip.ParseAddr(host); err != nil || ip.IsUnspecified() {
 		host = d.farm.Address().String()
 	}

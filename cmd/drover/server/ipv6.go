@@ -2,13 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"time"
 
+	"drover/cmd/drover/server/network"
 	"drover/dhcp/dhcp6"
 	"drover/dhcp/dhcp6d"
 	"drover/pools"
@@ -70,24 +69,15 @@ func (s *Server) serveTFTP6(cfg pools.Config, loaders string) {
 // listen6 binds the sockets of IPv6, and adds the functions that serve them.
 func (s *Server) listen6(serve map[string]func(context.Context) error) error {
 	for _, d := range s.DHCP6 {
-		err := d.Listen()
-		if err != nil && !errors.Is(err, dhcp6d.ErrNotReady) {
+		if err := s.listenOn(d.Interface+byIPv6, "dhcpv6 on "+d.Interface, d, dhcp6d.ErrNotReady, serve); err != nil {
 			return err
-		}
-		name := d.Interface + byIPv6
-		if err != nil {
-			s.networks.Report(name, err)
-		}
-		changes := s.networks.Subscribe()
-		serve["dhcpv6 on "+d.Interface] = func(ctx context.Context) error {
-			return s.networks.Follow(ctx, name, d, changes, err == nil)
 		}
 	}
 	if s.tftp6 == nil {
 		return nil
 	}
 	if err := s.tftp6.Listen(); err != nil {
-		return fmt.Errorf("tftp: %w", err)
+		return network.InUse(err)
 	}
 	serve["tftp6"] = s.tftp6.Serve
 	return nil

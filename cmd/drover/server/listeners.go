@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,22 @@ import (
 
 	"drover/cmd/drover/server/network"
 )
+
+// listenOn binds a part that serves an interface, and adds the function that serves it. If
+// the error of Listen is notReady, the part begins once the interface is ready. name is that
+// of the interface in reports, part that of the function.
+func (s *Server) listenOn(name, part string, p network.Part, notReady error, serve map[string]func(context.Context) error) error {
+	err := p.Listen()
+	if err != nil && !errors.Is(err, notReady) {
+		return err
+	}
+	if err != nil {
+		s.networks.Report(name, err)
+	}
+	changes := s.networks.Subscribe()
+	serve[part] = func(ctx context.Context) error { return s.networks.Follow(ctx, name, p, changes, err == nil) }
+	return nil
+}
 
 // listenNodes opens a node-facing listener: at the boot addresses if its address in the
 // config has no host, else as listen does.

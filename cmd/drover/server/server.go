@@ -139,7 +139,7 @@ func New(o Options) (*Server, error) {
 		restores: make(chan *Restore, 1),
 	}
 	s.recordRestore(o, restored)
-	if s.Live, err = config.StartLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
+	if s.Live, err = config.NewLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
 		}
@@ -325,20 +325,12 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 	s.networks.Listen() // before the addresses are read: no change is missed
 	s.readdress()
 	for _, d := range s.DHCP {
-		err := d.Listen()
-		if err != nil && !errors.Is(err, dhcpd.ErrNotReady) {
-			return nil, fmt.Errorf("dhcp on %s: %w", d.Interface, err)
-		}
-		if err != nil {
-			s.networks.Report(d.Interface, err)
-		}
-		changes := s.networks.Subscribe()
-		serve["dhcp on "+d.Interface] = func(ctx context.Context) error {
-			return s.networks.Follow(ctx, d.Interface, d, changes, err == nil)
+		if err := s.listenOn(d.Interface, "dhcp on "+d.Interface, d, dhcpd.ErrNotReady, serve); err != nil {
+			return nil, err
 		}
 	}
 	if err := s.tftp.Listen(); err != nil {
-		return nil, fmt.Errorf("tftp: %w", err)
+		return nil, network.InUse(err)
 	}
 	serve["tftp"] = s.tftp.Serve
 	if err := errors.Join(s.listen6(serve), s.listenNetconsole(serve)); err != nil {
@@ -347,20 +339,20 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 	cfg := s.Live.Farm().Config.Server
 	nodes, err := s.listenNodes(cfg.HTTP, s.http.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("http: %w", err)
+		return nil, fmt.Errorf("http: %w", network.InUse(err))
 	}
 	var secure []net.Listener
 	if s.http.TLS != nil {
 		l, err := s.listenNodes(cfg.HTTPS, s.http.ListenTLS)
 		if err != nil {
-			return nil, fmt.Errorf("https: %w", err)
+			return nil, fmt.Errorf("https: %w", network.InUse(err))
 		}
 		secure = append(secure, l)
 	}
 	serve["http"] = func(ctx context.Context) error { return s.http.Serve(ctx, nodes, secure...) }
 	people, err := s.Web.Listen()
 	if err != nil {
-		return nil, fmt.Errorf("api: %w", err)
+		return nil, fmt.Errorf("api: %w", network.InUse(err))
 	}
 	if err := localserver.Write(s.stateDir, people.Addr(), s.apiCert); err != nil {
 		s.log.Error("the commands of this host do not learn where the API is", "err", err)

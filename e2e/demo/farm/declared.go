@@ -75,7 +75,7 @@ func (d *declared) plan(mac string) (*resolve.Plan, error) {
 	if err := os.WriteFile(file, d.config, 0o600); err != nil {
 		return nil, err
 	}
-	live, err := config.StartLive(config.Source{File: file}, noNodes{}, d.objects...)
+	live, err := config.NewLive(config.Source{File: file}, noNodes{}, d.objects...)
 	if err != nil {
 		return nil, err
 	}

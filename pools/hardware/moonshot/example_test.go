@@ -18,10 +18,13 @@ Slot ID    NIC 1 (Switch A)  NIC 2 (Switch B)
 		return
 	}
 	for _, n := range inv.Nodes {
-		fmt.Println(n.Slot, n.MACs())
+		for _, nic := range n.NICs {
+			fmt.Println(n.Slot, nic.Number, nic.MAC)
+		}
 	}
 	fmt.Println(inv.Problems[0])
 	// Output:
-	// c1n1 [94:57:a5:00:01:01 94:57:a5:00:01:02]
+	// c1n1 1 94:57:a5:00:01:01
+	// c1n1 2 94:57:a5:00:01:02
 	// line 5: c2n1: NIC 1: "94:57:a5:00:02:1" is not a MAC address (write six pairs such as 52:54:00:12:34:56)
 }

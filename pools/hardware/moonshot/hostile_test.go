@@ -142,8 +142,8 @@ Slot ID    NIC 1 (Switch A)
 			var nodes, refused []string
 			for _, n := range inv.Nodes {
 				var ends []string
-				for _, m := range n.MACs() {
-					ends = append(ends, strings.TrimPrefix(m.String(), "94:57:a5:00:"))
+				for _, nic := range n.NICs {
+					ends = append(ends, strings.TrimPrefix(nic.MAC.String(), "94:57:a5:00:"))
 				}
 				nodes = append(nodes, fmt.Sprintf("%s=%s", n.Slot, strings.Join(ends, ",")))
 			}

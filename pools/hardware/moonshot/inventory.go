@@ -30,15 +30,6 @@ type Node struct {
 	AssetTag string    `json:"assetTag,omitempty"`
 }
 
-// MACs returns the MACs of the network cards, in the order of their numbers.
-func (n Node) MACs() []pools.MAC {
-	macs := make([]pools.MAC, len(n.NICs))
-	for i, nic := range n.NICs {
-		macs[i] = nic.MAC
-	}
-	return macs
-}
-
 // NIC is a network card of a node.
 type NIC struct {
 	Number int       `json:"number"`           // 1 is the first column of the table

@@ -228,7 +228,8 @@ func FuzzParse(f *testing.F) {
 			}
 			seen[n.Slot] = true
 			macs := map[pools.MAC]bool{}
-			for _, m := range n.MACs() {
+			for _, nic := range n.NICs {
+				m := nic.MAC
 				if m.IsZero() || m[0]&1 != 0 || macs[m] {
 					t.Errorf("node %s has the MAC %s", n.Slot, m)
 				}

@@ -21,8 +21,8 @@ import (
 	"drover/pools/atomicfile"
 )
 
-// A kubeconfig is a few kilobytes.
-const maxKubeconfig = 1 << 20
+// MaxKubeconfig is the largest kubeconfig, in bytes. A usual one has a few kilobytes.
+const MaxKubeconfig = 1 << 20
 
 // Requests per second to one API server. A join, from its start to Ready, is
 // about ten of them.
@@ -122,8 +122,8 @@ func (c *Cluster) readFile() {
 		return
 	}
 	c.stamp = stamp
-	if info.Size() > maxKubeconfig {
-		c.problem = fmt.Errorf("%s: larger than %d bytes", c.path, maxKubeconfig)
+	if info.Size() > MaxKubeconfig {
+		c.problem = fmt.Errorf("%s: larger than %d bytes", c.path, MaxKubeconfig)
 		return
 	}
 	file, err := clientcmd.LoadFromFile(c.path)
@@ -154,8 +154,8 @@ func kubeconfigIn(s *corev1.Secret, key, endpoint string) (*clientcmdapi.Config,
 		switch {
 		case !ok:
 			continue
-		case len(text) > maxKubeconfig:
-			return nil, fmt.Errorf("its %q is larger than %d bytes", k, maxKubeconfig)
+		case len(text) > MaxKubeconfig:
+			return nil, fmt.Errorf("its %q is larger than %d bytes", k, MaxKubeconfig)
 		case Anchored(string(text)):
 			return nil, fmt.Errorf("its %q has YAML anchors, which drover does not read", k)
 		}

@@ -9,10 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/pools/atomicfile"
+	"drover/pools/kube/cluster"
 )
-
-// maxKubeconfig is the largest kubeconfig, in bytes.
-const maxKubeconfig = 1 << 20
 
 // errForeign means that drover leaves a kubeconfig file to its owner.
 var errForeign = errors.New("drover may not write it")
@@ -29,7 +27,7 @@ func rewrite(path, old, token string) error {
 	if !info.Mode().IsRegular() || unix.Access(path, unix.W_OK) != nil {
 		return fmt.Errorf("%s: %w", path, errForeign)
 	}
-	data, err := atomicfile.Read(path, maxKubeconfig)
+	data, err := atomicfile.Read(path, cluster.MaxKubeconfig)
 	if err != nil {
 		return err
 	}

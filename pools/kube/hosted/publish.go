@@ -11,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"drover/pools"
 )
 
 // tenantObjects are the objects of tenants in the admin cluster.
-var tenantObjects = schema.GroupVersionResource{Group: "drover.dev", Version: "v1alpha1", Resource: "tenants"}
+var tenantObjects = schema.GroupVersionResource{Group: pools.ObjectGroup, Version: pools.ObjectVersion, Resource: pools.KindTenant.Plural()}
 
 // statusManager is the owner of the fields of a Tenant's status that say how its control
 // plane is. Others are of the farm.
@@ -38,7 +40,7 @@ func (w *worker) publish(ctx context.Context) error {
 		return err
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
-	o.SetGroupVersionKind(tenantObjects.GroupVersion().WithKind("Tenant"))
+	o.SetGroupVersionKind(tenantObjects.GroupVersion().WithKind(string(pools.KindTenant)))
 	o.SetName(w.conf.Name)
 	o.SetNamespace(w.controller.Namespace)
 	_, err = w.controller.dyn().Resource(tenantObjects).Namespace(w.controller.Namespace).ApplyStatus(ctx, w.conf.Name, o, metav1.ApplyOptions{FieldManager: statusManager, Force: true})

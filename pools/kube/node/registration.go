@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"drover/pools"
 	"drover/pools/resolve"
 )
 
@@ -32,8 +33,9 @@ type Registration struct {
 }
 
 // Register returns the registration of the node of p, which has the addresses addrs: one,
-// or one of each family, the primary one first. It refuses settings with which the kubelet would exit at once: the reason would only be
-// in the journal of a machine that does not accept logins yet.
+// or one of each family, the primary one first. It refuses settings with which the kubelet
+// would exit at once: the reason would only be in the journal of a machine that does not
+// accept logins yet.
 func Register(p *resolve.Plan, addrs ...netip.Addr) (*Registration, error) {
 	if errs := validation.IsDNS1123Subdomain(p.Node); len(errs) > 0 {
 		return nil, fmt.Errorf("its name cannot be that of a Node: %s", strings.Join(errs, "; "))
@@ -48,9 +50,10 @@ func Register(p *resolve.Plan, addrs ...netip.Addr) (*Registration, error) {
 	}
 	r.args = map[string]string{"node-ip": nodeIP}
 	for name, value := range p.KubeletArgs {
-		if err = r.addArg(name, value); err != nil {
+		if err = pools.CheckKubeletArg(name, value); err != nil {
 			return nil, err
 		}
+		r.args[name] = value
 	}
 	return r, nil
 }
@@ -94,29 +97,6 @@ func Settings(p *resolve.Plan) (*Registration, error) {
 	}
 	return r, nil
 }
-
-func (r *Registration) addArg(name, value string) error {
-	switch name {
-	case "node-labels", "register-with-taints":
-		return fmt.Errorf("kubelet argument %q is made from labels and taints", name)
-	case "bootstrap-kubeconfig", "config", "hostname-override", "kubeconfig", "register-node":
-		// They would undo the join, or give the Node another name.
-		return fmt.Errorf("kubelet argument %q is not for the config to set", name)
-	}
-	switch {
-	case len(validation.IsDNS1123Label(name)) > 0: // flags look like those
-		return fmt.Errorf("kubelet argument %.100q is not like a flag without its dashes", name)
-	case len(value) > 4096 || strings.ContainsFunc(value, needsQuotes):
-		// kubeadm writes all arguments into one shell-like line, which
-		// systemd splits at white space.
-		return fmt.Errorf("kubelet argument %q: value %.100q has white space, quotes, $ or control characters, or is too long", name, value)
-	}
-	r.args[name] = value
-	return nil
-}
-
-// needsQuotes reports whether r can not be in a kubelet argument.
-func needsQuotes(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\$`", r) }
 
 func checkTaint(t corev1.Taint) error {
 	var errs []string

@@ -141,7 +141,7 @@ type Earlier struct {
 
 // Boots returns the boots of a machine, the newest first, each with its steps drawn
 // on one scale.
-func Boots(path, shown string, all []boots.Record, now time.Time) (out []Earlier) {
+func Boots(path, shown string, all []boots.Record) (out []Earlier) {
 	longest := time.Millisecond
 	for i := range all {
 		if last, ok := all[i].Furthest(); ok {

@@ -38,9 +38,8 @@ func Server(cluster string, status externalhost.Status, network *pools.HostNetwo
 
 // view is a host as the Nodes of its cluster show it.
 type view struct {
-	facts  bundle.Host
-	peers  []externalhost.Peer
-	onHost bool // this program runs on the host
+	facts bundle.Host
+	peers []externalhost.Peer
 	*cli.Findings
 }
 

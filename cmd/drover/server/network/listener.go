@@ -2,6 +2,7 @@ package network
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -88,6 +89,15 @@ func servedAddresses(names []string, host map[netip.Addr]bool) (found []netip.Ad
 		}
 	}
 	return found
+}
+
+// InUse adds the remedy to the error of a port that another program has. It returns other
+// errors as they are.
+func InUse(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w (another program has the port: ss -lnp shows it)", err)
+	}
+	return err
 }
 
 // Listener accepts connections at several addresses of this host, which may change.

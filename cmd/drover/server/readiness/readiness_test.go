@@ -34,7 +34,7 @@ func openSite(t *testing.T, text string) *config.Live {
 	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	live, err := config.NewLive("drover.yaml", noNodes{})
+	live, err := config.NewLive(config.Source{File: "drover.yaml"}, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ pools:
 			t.Fatal(err)
 		}
 	}
-	live, err := config.NewLive(file, noNodes{})
+	live, err := config.NewLive(config.Source{File: file}, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ pools: [{name: m400, image: debian-arm64}]
 		imagebuild.KernelFile: {SHA256: digest}, imagebuild.InitrdFile: {SHA256: digest}, imagebuild.SquashfsFile: {SHA256: digest},
 	}}
 	writeImage(t, filepath.Join(dir, "images"), &manifest)
-	live, err := config.NewLive(file, noNodes{})
+	live, err := config.NewLive(config.Source{File: file}, noNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}
