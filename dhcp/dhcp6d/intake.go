@@ -118,7 +118,7 @@ func (in *intake) admit(r *request) bool {
 	case v.Drop != "":
 		if v.Err == nil && in.warnings.Allow(slog.LevelWarn, v.Why) {
 			in.log().Warn("dhcpv6: a packet was not sent by its machine or a relay agent", "why", v.Why, "interface", in.Interface,
-				"mac", r.MAC, "source", r.From.Addr, "sender", r.From.MAC)
+				"mac", r.MAC, "source", r.From.Addr, "port", r.From.Port, "sender", r.From.MAC, "link", r.Link(), "peers", r.Peers())
 		}
 		in.drop(r, v.Drop, v.Why, v.Err)
 		return false
