@@ -284,6 +284,7 @@ func FuzzReply(f *testing.F) {
 	f.Add(message(dhcpv6.MessageTypeConfirm, m1, ia(1, "fd00:28::10")).ToBytes())
 	f.Add(message(dhcpv6.MessageTypeDecline, m1, toUs, ia(1, "fd00:28::10")).ToBytes())
 	f.Add(forward(forward(solicit, "::", linkLocal(m1), dhcpv6.OptInterfaceID([]byte("x"))), "fd00:29::1", relayAddr).ToBytes())
+	f.Add([]byte("\t000\x00\x01\x00\n\x00\x0400000000\x00\x02\x00\n\x00\x03\x00\x01\x02\x00\x00\x00\x00\x01")) // a DECLINE with half a DUID of type 4
 	w := newWorld(f)
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		for _, from := range []dhcp6.Sender{{MAC: m1, Addr: linkLocal(m1)}, {MAC: stray, Addr: linkLocal(stray), Unicast: true}} {
@@ -300,7 +301,10 @@ func FuzzReply(f *testing.F) {
 			if len(m.Bytes) > 2*len(packet)+1024 {
 				t.Errorf("got %d bytes for %d", len(m.Bytes), len(packet))
 			}
-			if _, err := dhcpv6.FromBytes(m.Bytes); err != nil && r.Relayed() == false && x.Decision != dhcp.Released {
+			// The answer has the client's DUID and the identifiers of relay agents unchanged, and
+			// the library parses the inside of a DUID, which the server does not.
+			_, unread := dhcpv6.FromBytes(packet)
+			if _, err := dhcpv6.FromBytes(m.Bytes); err != nil && unread == nil {
 				t.Errorf("answer %x to %x: %v", m.Bytes, packet, err)
 			}
 		}
