@@ -198,3 +198,49 @@ func TestReportFirst(t *testing.T) {
 		t.Error("the ADVERTISE was sent before its exchange was reported")
 	}
 }
+
+// TestLateAddress: a relay agent asks at an address that another interface of the host gets
+// while the server runs, such as one of keepalived.
+func TestLateAddress(t *testing.T) {
+	r := newRack(t, "late")
+	r.bridge()
+	r.serve(1)
+	relay := r.host("relay", "52:54:00:aa:00:01")
+	relay.IP(t, "addr", "add", "fd00:28::fe/64", "dev", "cli", "nodad")
+	relay.IP(t, "route", "add", "fd00:28::99/128", "via", "fd00:28::2")
+	mac, err := pools.ParseMAC(m3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	solicit, err := dhcpv6.NewSolicit(mac[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet, err := dhcpv6.EncapsulateRelay(solicit, dhcpv6.MessageTypeRelayForward, net.ParseIP("fd00:29::1"), net.ParseIP("fe80::1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet.AddOption(dhcpv6.OptClientLinkLayerAddress(iana.HWTypeEthernet, mac[:]))
+	var conn *net.UDPConn
+	relay.In(t, func() (err error) {
+		conn, err = net.ListenUDP("udp6", &net.UDPAddr{IP: net.ParseIP("fd00:28::fe"), Port: dhcpv6.DefaultServerPort})
+		return err
+	})
+	defer conn.Close()
+	ask := func(to string) {
+		t.Helper()
+		fixture.Eventually(t, "an answer of "+to, func() bool {
+			if _, err := conn.WriteTo(packet.ToBytes(), &net.UDPAddr{IP: net.ParseIP(to), Port: dhcpv6.DefaultServerPort}); err != nil {
+				t.Log(err)
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+			_, err := conn.Read(make([]byte, 2000))
+			return err == nil
+		})
+	}
+	ask("fd00:28::2") // the server runs
+	r.net.IP(t, "link", "add", "vip", "type", "bridge")
+	r.net.IP(t, "addr", "add", "fd00:28::99/128", "dev", "vip", "nodad")
+	r.net.IP(t, "link", "set", "vip", "up")
+	ask("fd00:28::99")
+}
