@@ -186,8 +186,8 @@ func macOf(duid []byte) (mac pools.MAC) {
 }
 
 // Port returns the port that a packet came in at, as the relay agent nearest to the server
-// that names one does (option 18), or nil. It is for limits: of a switch with a relay agent
-// in it, all clients have one port.
+// that names one does (option 18), or nil. It is for limits: if the agent in front of a switch
+// that relays names one, all clients of the switch share it.
 func (r *Request) Port() []byte {
 	for i := range r.relays[:r.hops] {
 		if data := r.relays[i].options.get(dhcpv6.OptionInterfaceID); data != nil {
