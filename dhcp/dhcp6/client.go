@@ -27,7 +27,7 @@ func (r *Request) query(own netip.Addr) resolve.Query {
 		Renewing:  r.Type == dhcpv6.MessageTypeRenew || r.Type == dhcpv6.MessageTypeRebind,
 		CircuitID: string(r.fromRelays(dhcpv6.OptionInterfaceID)), SubscriberID: string(r.fromRelays(dhcpv6.OptionRelayAgentSubscriberID)),
 	}
-	if link := r.link(); link.IsValid() {
+	if link := r.Link(); link.IsValid() {
 		q.Link = link
 	}
 	if id := q.ClientID; len(id) == 18 && id[:2] == duidUUID {
@@ -47,6 +47,12 @@ func (r *Request) query(own netip.Addr) resolve.Query {
 	q.Archs = dhcp.Archs(q.Class, r.options.get(dhcpv6.OptionClientArchType)) // RFC 5970: as option 93
 	q.Firmware = pools.FirmwareOf(q.Class, q.Archs)
 	return q
+}
+
+// boots reports whether the client is a boot program, whose SOLICIT begins a boot.
+func (r *Request) boots() bool {
+	q := r.query(netip.Addr{})
+	return q.Boots()
 }
 
 // userClass returns the first user class, and reports whether one of them is iPXE. Some

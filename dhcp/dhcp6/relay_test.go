@@ -3,6 +3,7 @@ package dhcp6_test
 import (
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
@@ -145,6 +146,9 @@ func TestNested(t *testing.T) {
 	}
 }
 
+// switches is the listed link address of a relay agent whose network has others in switches.
+var switches = netip.MustParseAddr("fd00:28::51")
+
 // networks are the networks and machines of the tests of senders.
 type networks struct{}
 
@@ -154,13 +158,15 @@ func (networks) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 func (networks) Known(m pools.MAC) bool          { return m == m1 || m == m3 }
 func (networks) InSubnet(a netip.Addr) bool      { return netip.MustParsePrefix("fd00:28::/64").Contains(a) }
 func (networks) InRange(a netip.Addr) bool       { return a == addr("fd00:28::100") }
-func (networks) ListsRelay(a netip.Addr) bool    { return a == addr("2001:db8::1") }
+func (networks) ListsRelay(a netip.Addr) bool    { return a == addr("2001:db8::1") || a == switches }
 func (networks) OneNetwork(_, _ netip.Addr) bool { return false }
 
 // TestSenders: who may speak for a machine.
 func TestSenders(t *testing.T) {
 	s := dhcp6.Senders{Machines: networks{}, Networks: networks{}}
 	client := message(dhcpv6.MessageTypeSolicit, m1, ia(1))
+	firmware := message(dhcpv6.MessageTypeSolicit, m1, ia(1), pxe(7, "PXEClient:Arch:00007:UNDI:003000"))
+	inform := message(dhcpv6.MessageTypeInformationRequest, m1, ipxe)
 	by := func(link string) dhcpv6.DHCPv6 { return forward(client, link, linkLocal(m3)) }
 	router := pools.MAC{2, 9}
 	tests := []struct {
@@ -174,6 +180,12 @@ func TestSenders(t *testing.T) {
 		{"in the name of another machine", dhcp6.Sender{MAC: stray, Addr: linkLocal(m1)}, client, dhcp.Spoofed},
 		{"routed, as from a pod", dhcp6.Sender{MAC: m1, Addr: addr("fd00:28::10")}, client, dhcp.Spoofed},
 		{"no address", dhcp6.Sender{MAC: m1, Addr: netip.IPv6Unspecified()}, client, dhcp.Spoofed},
+		{"firmware", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 546}, firmware, ""},
+		{"a user of the node, as firmware", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 40000}, firmware, dhcp.Spoofed},
+		{"iPXE without an address", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 546}, inform, ""},
+		{"a user of the node, as iPXE", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 40000}, inform, dhcp.Spoofed},
+		{"a system from another port", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 40000}, client, ""},
+		{"an IPv4 address", dhcp6.Sender{MAC: m1, Addr: addr("::ffff:169.254.0.1"), Port: 546}, client, dhcp.Spoofed},
 		{"a relay agent", dhcp6.Sender{MAC: router, Addr: relayAddr, Port: 547}, by("fd00:28::1"), ""},
 		{"a listed one, from another port", dhcp6.Sender{MAC: router, Addr: addr("2001:db8::1"), Port: 4242}, by("fd00:28::1"), ""},
 		{"an unknown one", dhcp6.Sender{MAC: router, Addr: addr("2001:db8::2"), Port: 547}, by("fd00:28::1"), dhcp.Spoofed},
@@ -196,6 +208,74 @@ func TestSenders(t *testing.T) {
 	}
 }
 
+// TestRelayedSenders: who may speak for a machine behind a relay agent, which a client can ask
+// by unicast and with messages that relay agents send.
+func TestRelayedSenders(t *testing.T) {
+	s := dhcp6.Senders{Machines: networks{}, Networks: networks{}}
+	system := message(dhcpv6.MessageTypeSolicit, stray, ia(1))
+	firmware := message(dhcpv6.MessageTypeSolicit, stray, ia(1), pxe(7, "PXEClient:Arch:00007:UNDI:003000"))
+	global, listed, near := addr("fd00:28::77"), addr("2001:db8::1"), linkLocal(stray)
+	forged := []dhcpv6.Option{dhcpv6.OptInterfaceID([]byte("eth7")), dhcpv6.OptClientLinkLayerAddress(iana.HWTypeEthernet, m3[:])}
+	eth3 := dhcpv6.OptInterfaceID([]byte("eth3")) // where the relay agent received it
+	tests := []struct {
+		name string
+		msg  *dhcpv6.RelayMessage
+		want string // part of the reason; empty: it counts
+	}{
+		{"firmware", forward(firmware, "fd00:28::1", near), ""},
+		{"a pod, as firmware", forward(firmware, "fd00:28::1", global), "not receive it from a link-local address"},
+		{"a pod, as firmware, to a listed relay agent", forward(firmware, switches.String(), global), "not receive it from a link-local address"},
+		{"no peer address", forward(firmware, "fd00:28::1", netip.IPv6Unspecified()), "not receive it from a link-local address"},
+		{"a peer address of IPv4", forward(firmware, "fd00:28::1", addr("::ffff:169.254.0.1")), "not receive it from a link-local address"},
+		{"a system by unicast", forward(system, "fd00:28::1", global), ""},
+
+		{"a client that relays for itself", forward(forward(firmware, "::", near, forged...), "fd00:28::1", near, eth3), "RFC 6221"},
+		{"with the link address of the agent", forward(forward(firmware, "fd00:28::1", near, forged...), "fd00:28::1", near, eth3), "RFC 6221"},
+		{"with one that is listed", forward(forward(firmware, switches.String(), near, forged...), "fd00:28::1", near, eth3), "RFC 6221"},
+		{"twice", forward(forward(forward(firmware, "::", near, forged...), switches.String(), near), "fd00:28::1", near, eth3), "RFC 6221"},
+		{"from its own address", forward(forward(firmware, "fd00:28::1", near, forged...), "::", global, eth3), "behind another one"},
+		{"in the name of a listed agent", forward(forward(firmware, "::", listed, forged...), "fd00:28::1", near, eth3), "RFC 6221"},
+		{"a system that does so", forward(forward(system, "::", near, forged...), "fd00:28::1", near, eth3), "RFC 6221"},
+
+		{"a switch before a listed link address", forward(forward(firmware, "::", near), switches.String(), addr("fe80::1")), ""},
+		{"two switches", forward(forward(forward(firmware, "::", near), "::", near), switches.String(), addr("fe80::1")), ""},
+		{"a pod behind the switch", forward(forward(firmware, "::", global), switches.String(), addr("fe80::1")), "not receive it from a link-local address"},
+		{"a listed agent behind an agent", forward(forward(firmware, "fd00:28::1", near), "::", listed), ""},
+		{"a client of the listed agent that relays for itself", forward(forward(forward(firmware, "::", near, forged...), "::", near), switches.String(), listed), "RFC 6221"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var r dhcp6.Request
+			r.Parse(tt.msg.ToBytes(), dhcp6.Sender{MAC: pools.MAC{2, 9}, Addr: relayAddr, Port: 547, Unicast: true})
+			v := s.Judge(&r)
+			if (v.Drop == dhcp.Spoofed) != (tt.want != "") || !strings.Contains(v.Why, tt.want) {
+				t.Errorf("got %q (%s), want the reason %q", v.Drop, v.Why, tt.want)
+			}
+		})
+	}
+}
+
+// TestPort: the limit of a port is that of the agent nearest to the server, which no client
+// can choose.
+func TestPort(t *testing.T) {
+	solicit := message(dhcpv6.MessageTypeSolicit, m3, ia(1))
+	inner := forward(solicit, "::", linkLocal(m3), dhcpv6.OptInterfaceID([]byte("inner")))
+	for _, tt := range []struct {
+		msg  dhcpv6.DHCPv6
+		want string
+	}{
+		{solicit, ""}, {inner, "inner"},
+		{forward(inner, "fd00:29::1", linkLocal(m3)), "inner"},
+		{forward(inner, "fd00:29::1", linkLocal(m3), dhcpv6.OptInterfaceID([]byte("outer"))), "outer"},
+	} {
+		var r dhcp6.Request
+		r.Parse(tt.msg.ToBytes(), dhcp6.Sender{})
+		if got := string(r.Port()); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // FuzzReply: no packet ends the server, and each answer is a DHCPv6 message that is bounded.
 func FuzzReply(f *testing.F) {
 	solicit := message(dhcpv6.MessageTypeSolicit, m1, ia(1), pxe(7, "PXEClient:Arch:00007:UNDI:003000"), dhcpv6.WithRapidCommit)
@@ -204,6 +284,7 @@ func FuzzReply(f *testing.F) {
 	f.Add(message(dhcpv6.MessageTypeConfirm, m1, ia(1, "fd00:28::10")).ToBytes())
 	f.Add(message(dhcpv6.MessageTypeDecline, m1, toUs, ia(1, "fd00:28::10")).ToBytes())
 	f.Add(forward(forward(solicit, "::", linkLocal(m1), dhcpv6.OptInterfaceID([]byte("x"))), "fd00:29::1", relayAddr).ToBytes())
+	f.Add([]byte("\t000\x00\x01\x00\n\x00\x0400000000\x00\x02\x00\n\x00\x03\x00\x01\x02\x00\x00\x00\x00\x01")) // a DECLINE with half a DUID of type 4
 	w := newWorld(f)
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		for _, from := range []dhcp6.Sender{{MAC: m1, Addr: linkLocal(m1)}, {MAC: stray, Addr: linkLocal(stray), Unicast: true}} {
@@ -220,7 +301,10 @@ func FuzzReply(f *testing.F) {
 			if len(m.Bytes) > 2*len(packet)+1024 {
 				t.Errorf("got %d bytes for %d", len(m.Bytes), len(packet))
 			}
-			if _, err := dhcpv6.FromBytes(m.Bytes); err != nil && r.Relayed() == false && x.Decision != dhcp.Released {
+			// The answer has the client's DUID and the identifiers of relay agents unchanged, and
+			// the library parses the inside of a DUID, which the server does not.
+			_, unread := dhcpv6.FromBytes(packet)
+			if _, err := dhcpv6.FromBytes(m.Bytes); err != nil && unread == nil {
 				t.Errorf("answer %x to %x: %v", m.Bytes, packet, err)
 			}
 		}

@@ -103,15 +103,25 @@ func (r *Request) duid() []byte { return r.options.get(dhcpv6.OptionClientID) }
 // Relayed reports whether a relay agent sent the packet.
 func (r *Request) Relayed() bool { return r.hops > 0 }
 
-// link returns the link address of the relay agent nearest to the client that has one. An
+// Link returns the link address of the relay agent nearest to the client that has one. An
 // agent in a switch may have none (RFC 6221).
-func (r *Request) link() netip.Addr {
+func (r *Request) Link() netip.Addr {
 	for i := r.hops - 1; i >= 0; i-- {
 		if a := r.relays[i].link(); !a.IsUnspecified() {
 			return a
 		}
 	}
 	return netip.Addr{}
+}
+
+// Peers returns the addresses that the relay agents received the message from, that of the
+// outermost agent first.
+func (r *Request) Peers() []netip.Addr {
+	all := make([]netip.Addr, r.hops)
+	for i := range all {
+		all[i] = r.relays[i].peer()
+	}
+	return all
 }
 
 // fromRelays returns the data of an option of the relay agent nearest to the client that
@@ -175,5 +185,14 @@ func macOf(duid []byte) (mac pools.MAC) {
 	return mac
 }
 
-// Port returns the port of the client as its relay agent names it (option 18), or nil.
-func (r *Request) Port() []byte { return r.fromRelays(dhcpv6.OptionInterfaceID) }
+// Port returns the port that a packet came in at, as the relay agent nearest to the server
+// that names one does (option 18), or nil. It is for limits: if the agent in front of a switch
+// that relays names one, all clients of the switch share it.
+func (r *Request) Port() []byte {
+	for i := range r.relays[:r.hops] {
+		if data := r.relays[i].options.get(dhcpv6.OptionInterfaceID); data != nil {
+			return data
+		}
+	}
+	return nil
+}

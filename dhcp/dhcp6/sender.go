@@ -11,10 +11,17 @@ import (
 //
 //   - A client sends from a link-local address, which no router forwards. It is the machine
 //     whose card sent the frame. An address made from the MAC of another machine is forged.
+//   - A boot program sends from port 546, which no user may have, and behind a relay agent
+//     from a link-local address. What begins a boot is a packet of a boot program. RFC 8415,
+//     section 7.2, has ports to listen on alone, so operating systems may send from any.
 //   - A relay agent has its address in declared subnets, or the operator lists it. It is no
 //     machine's and in no range. The network that it names (link address) is a declared one
 //     too. The packet comes from port 547, unless the operator lists the source, and its
 //     frame is not from a machine, which would forward the packet of a pod.
+//   - A relay agent behind another one has an address that the operator lists. If it sends
+//     from a link-local address, as one in a switch does (RFC 6221), the operator lists the
+//     link address of the other. Otherwise it can be a client that relays for itself: its
+//     port and its frame are not known here.
 type Senders struct {
 	Machines dhcp.Machines
 	Networks dhcp.Networks
@@ -29,6 +36,10 @@ const (
 	whyLink      = "for a network (link address) that is in no declared subnet: name it in subnets[].relays"
 	whyPort      = "relayed from another port than 547 (RFC 8357): name the source in subnets[].relays if it is a relay agent"
 	whyNode      = "relayed from the address of a machine: a node is no relay agent"
+	whyBootPort  = "from a boot program, but not from port 546: any user of a node can send that"
+	whyBootPeer  = "from a boot program, but its relay agent did not receive it from a link-local address: a pod on a node can send that"
+	whyBehind    = "from a relay agent behind another one (peer): name its address in subnets[].relays if it is not a client"
+	whySwitch    = "from a link-local address (peer) that relays to a relay agent: name the link address of that agent in subnets[].relays if its network has relay agents in switches (RFC 6221)"
 )
 
 // Judge decides on a packet.
@@ -47,11 +58,14 @@ func (s *Senders) Judge(r *Request) dhcp.Verdict {
 }
 
 func (s *Senders) direct(r *Request) (why string) {
-	if !r.From.Addr.IsLinkLocalUnicast() {
+	if !isLinkLocal(r.From.Addr) {
 		return whyRouted
 	}
 	if mac, ok := eui64(r.From.Addr); ok && mac != r.From.MAC && s.Machines.Known(mac) {
 		return whyOther
+	}
+	if r.From.Port != ClientPort && r.boots() {
+		return whyBootPort
 	}
 	return ""
 }
@@ -69,11 +83,41 @@ func (s *Senders) relayed(r *Request) (why string) {
 	case s.Machines.Known(r.From.MAC):
 		return whyForwarded
 	}
-	if link := r.link(); link.IsValid() && !s.isLink(link) {
+	if link := r.Link(); link.IsValid() && !s.isLink(link) {
 		return whyLink
+	}
+	if why := s.behind(r); why != "" {
+		return why
+	}
+	if !isLinkLocal(r.relays[r.hops-1].peer()) && r.boots() {
+		return whyBootPeer
 	}
 	return ""
 }
+
+// behind decides on the relay agents behind the one that sent the packet. Each hop has the
+// address that its message came from: that of the next agent, at last that of the client.
+func (s *Senders) behind(r *Request) (why string) {
+	var link netip.Addr // of the agent that received the message; those in switches have none
+	for i := range r.hops - 1 {
+		at := &r.relays[i]
+		if a := at.link(); !a.IsUnspecified() {
+			link = a
+		}
+		switch peer := at.peer(); {
+		case !isLinkLocal(peer) && !s.Networks.ListsRelay(peer):
+			return whyBehind
+		case !isLinkLocal(peer):
+			link = netip.Addr{} // the next agent is on another network
+		case !s.Networks.ListsRelay(link):
+			return whySwitch
+		}
+	}
+	return ""
+}
+
+// isLinkLocal reports whether an address is in fe80::/10. Addresses of IPv4 are not.
+func isLinkLocal(a netip.Addr) bool { return !a.Is4In6() && a.IsLinkLocalUnicast() }
 
 // isLink reports whether a link address names a declared network.
 func (s *Senders) isLink(a netip.Addr) bool {

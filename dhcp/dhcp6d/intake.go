@@ -38,8 +38,8 @@ type intake struct {
 	buffers [batchLength][frameHeaders + dhcp6.MaxRequest]byte // of the batch
 	slots   [batchLength]*request                              // packet i of the batch becomes request i
 
-	hosts map[netip.Addr]bool // addresses that packets for this host go to
-	own   netip.Addr          // of the interface, in a declared IPv6 subnet; zero for none
+	host ifaddr.Host // and the multicast groups
+	own  netip.Addr  // of the interface, in a declared IPv6 subnet; zero for none
 }
 
 // run reads from the sockets until ctx ends, or a read fails.
@@ -56,7 +56,7 @@ func (in *intake) run(ctx context.Context) error {
 		for i := range count {
 			r := in.slots[i]
 			f, ok := parseFrame(in.buffers[i][:in.batch.size(i)], in.sockets.mac)
-			if !ok || !in.hosts[f.dst] {
+			if !ok || !in.host.Has(f.dst, now) {
 				continue
 			}
 			r.received, r.own = now, in.own
@@ -96,18 +96,15 @@ func allAgents() netip.Addr { return netip.MustParseAddr("ff02::1:2") }
 // allServers is the group of all servers of a site, which relay agents use.
 func allServers() netip.Addr { return netip.MustParseAddr("ff05::1:3") }
 
-// refresh reads the addresses of the host.
-func (in *intake) refresh() {
-	in.hosts = map[netip.Addr]bool{allAgents(): true, allServers(): true}
-	all, _ := net.InterfaceAddrs() // without them those of the interface are left
-	for _, p := range ifaddr.Prefixes(all) {
-		in.hosts[p.Addr()] = true
-	}
+// setAddresses sets the addresses that the sockets were opened with.
+func (in *intake) setAddresses() {
+	in.host = ifaddr.Host{List: net.InterfaceAddrs}
+	in.host.Add(allAgents(), allServers())
+	in.host.Add(in.sockets.addresses...)
 	for _, a := range in.sockets.addresses {
 		if !in.own.IsValid() && !a.IsLinkLocalUnicast() && in.Networks.InSubnet(a) {
 			in.own = a
 		}
-		in.hosts[a] = true
 	}
 }
 
@@ -118,7 +115,7 @@ func (in *intake) admit(r *request) bool {
 	case v.Drop != "":
 		if v.Err == nil && in.warnings.Allow(slog.LevelWarn, v.Why) {
 			in.log().Warn("dhcpv6: a packet was not sent by its machine or a relay agent", "why", v.Why, "interface", in.Interface,
-				"mac", r.MAC, "source", r.From.Addr, "sender", r.From.MAC)
+				"mac", r.MAC, "source", r.From.Addr, "port", r.From.Port, "sender", r.From.MAC, "link", r.Link(), "peers", r.Peers())
 		}
 		in.drop(r, v.Drop, v.Why, v.Err)
 		return false

@@ -121,7 +121,7 @@ func (s *Server) read(ctx context.Context) {
 	}
 	defer in.shedding.Wait() // it uses the sockets, which the next Listen replaces
 	in.shedder.Set = s.sockets.pass
-	in.refresh()
+	in.setAddresses()
 	for i := range in.slots {
 		in.batch.set(i, in.buffers[i][:])
 		in.renew(i)

@@ -41,14 +41,14 @@ type intake struct {
 	shedder   shed.Shedder
 	shedding  sync.WaitGroup
 
-	hosts     map[netip.Addr]bool // addresses of this host, for frames
-	refreshed time.Time
+	host ifaddr.Host // for frames
 }
 
 func newIntake(v *service, s *socket) *intake {
-	in := &intake{service: v, socket: s, batch: new(batch), limits: newLimits(v.now()), hosts: map[netip.Addr]bool{v.Address: true}}
+	in := &intake{service: v, socket: s, batch: new(batch), limits: newLimits(v.now()), host: ifaddr.Host{List: net.InterfaceAddrs}}
+	in.host.Add(everybody(), v.Address)
 	for _, p := range v.wire {
-		in.hosts[p.Addr()] = true
+		in.host.Add(p.Addr())
 	}
 	for i := range in.slots {
 		in.batch.set(i, in.buffers[i][:])
@@ -113,7 +113,7 @@ func (in *intake) identify(r *request, i int) bool {
 	from, packet := in.batch.from(i), in.buffers[i][:in.batch.size(i)]
 	if in.socket == in.observer {
 		f, ok := parseFrame(packet)
-		if !ok || !in.batch.forHost(i, in.index) || !in.isHost(f.dst.Addr(), r.received) {
+		if !ok || !in.batch.forHost(i, in.index) || !in.host.Has(f.dst.Addr(), r.received) {
 			return false
 		}
 		from = f.src
@@ -138,21 +138,6 @@ func (in *intake) identify(r *request, i int) bool {
 		r.replyTo = from
 	}
 	return true
-}
-
-// isHost reports whether packets to an address are for this host.
-func (in *intake) isHost(a netip.Addr, now time.Time) bool {
-	if in.hosts[a] || a == everybody() {
-		return true
-	}
-	if now.Sub(in.refreshed) > time.Second { // an address may have come since
-		in.refreshed = now
-		list, _ := net.InterfaceAddrs() // without them, those of the interface are left
-		for _, p := range ifaddr.Prefixes(list) {
-			in.hosts[p.Addr()] = true
-		}
-	}
-	return in.hosts[a]
 }
 
 // everybody is the broadcast address that no router forwards to.

@@ -1,5 +1,5 @@
 // Package ifaddr has the addresses of network interfaces as package net returns them, in the
-// types of net/netip. It asks no system.
+// types of net/netip, and the set of addresses of a [Host]. It asks no system.
 package ifaddr
 
 import (
