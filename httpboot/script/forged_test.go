@@ -38,7 +38,7 @@ func TestForgedRequestByTFTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table := boots.NewTable(noDisk{}, time.Now)
 			table.NeedDiscover = true
-			w := newWorld(t, func(w *world) { w.Options.Boots = table })
+			w := newWorld(t, func(w *world) { w.Boots = table })
 			table.Discover(w.farm[macBIOS], time.Now())
 			nonce := nonceOf.FindStringSubmatch(script(w))[1]
 			for range 5 {
