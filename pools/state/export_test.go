@@ -9,6 +9,9 @@ import (
 // SetLimit makes l keep at most n leases.
 func (l *Leases) SetLimit(n int) { l.limit = n }
 
+// MaxQuarantines is how many quarantines are kept.
+const MaxQuarantines = maxLeases / quarantineShare
+
 // MaxAudit is how many entries are kept.
 const MaxAudit = maxAudit
 
