@@ -12,8 +12,8 @@ import (
 // maxEarlier limits the nonces of a boot beside its newest.
 const maxEarlier = 4
 
-// nonce is a nonce of a boot. It is void once its boot has been claimed with another one, see
-// also [boot.abandoned].
+// nonce is a nonce of a boot. It is void once a key has claimed the boot with another one, or
+// when the boot is abandoned.
 type nonce struct {
 	NonceHash []byte    `json:"nonceHash,omitempty"`
 	Issued    time.Time `json:"issued,omitzero"`    // when the machine got it

@@ -24,7 +24,8 @@ type Pins struct {
 	// OnNew is called after a key was pinned. nil: no call.
 	OnNew func(address, fingerprint string)
 
-	// OnBroken is called once for a broken line at place, FILE:LINE. It is left out. nil: no call.
+	// OnBroken is called once for each broken line that was left out, with its place, FILE:LINE.
+	// nil: no call.
 	OnBroken func(place string)
 
 	mu       sync.Mutex
@@ -71,8 +72,8 @@ func (p *Pins) Check(address, fingerprint, line string, known func() ([]string, 
 	return "", nil
 }
 
-// Skip reports a line of the file that cannot be read and is not that of the address asked for, once
-// for each text. The other lines of the file are valid.
+// Skip reports a broken line of the file, once for each text. The function known of [Pins.Check]
+// calls it for lines of other addresses, and leaves them out.
 func (p *Pins) Skip(number int, text string) {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()
