@@ -118,6 +118,8 @@ type step struct {
 	boots.Event
 }
 
+func (b *fakeBoots) IssueUnproved(p *resolve.Plan) (string, error) { return b.Issue(p) }
+
 func (b *fakeBoots) Issue(p *resolve.Plan) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

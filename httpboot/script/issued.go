@@ -16,6 +16,7 @@ type issuedBoot struct {
 
 	nextBoot pools.NextBoot // that it was issued for
 	imageRef string         // likewise
+	unproved bool           // the client may have forged its address
 	issued   time.Time
 }
 
@@ -27,7 +28,7 @@ const reuseTime = 30 * time.Second
 // issuedBoots has the boots that were issued to scripts fetched by name. A boot fetches
 // such a script more than once: a loader probes its size, repeats a request whose answer
 // was lost, or requests one script under several names, as GRUB and U-Boot do. A new
-// nonce for each request would void the one before, which the machine may use.
+// nonce for each request could void the one before, which the machine may use.
 type issuedBoots struct {
 	mu    sync.Mutex
 	byMAC map[pools.MAC]*issuedSlot
@@ -40,20 +41,20 @@ type issuedSlot struct {
 	boot issuedBoot // none if boot.issued is zero
 }
 
-// get returns the boot that was issued to the machine of p within reuseTime, or issues
-// one.
-func (b *issuedBoots) get(p *resolve.Plan, issue func() (issuedBoot, error)) (issuedBoot, error) {
-	s := b.slot(p.MAC)
+// get returns the boot that was issued to the machine of a script within reuseTime, or issues
+// one. A client that has proved its address gets none that was issued to another one.
+func (b *issuedBoots) get(to *script, issue func() (issuedBoot, error)) (issuedBoot, error) {
+	s := b.slot(to.MAC)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.boot.fresh() && s.boot.nextBoot == p.NextBoot && s.boot.imageRef == p.Image {
+	if s.boot.fresh() && s.boot.nextBoot == to.NextBoot && s.boot.imageRef == to.Image && (to.unproved || !s.boot.unproved) {
 		return s.boot, nil
 	}
 	boot, err := issue()
 	if err != nil {
 		return boot, err
 	}
-	boot.nextBoot, boot.imageRef, boot.issued = p.NextBoot, p.Image, time.Now()
+	boot.nextBoot, boot.imageRef, boot.unproved, boot.issued = to.NextBoot, to.Image, to.unproved, time.Now()
 	s.boot = boot
 	return boot, nil
 }

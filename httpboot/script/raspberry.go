@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"net/netip"
 	"path"
 	"strings"
 
@@ -89,14 +88,14 @@ func (f *Files) piCommandLine(c *client) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
 	}
-	s, err := f.r.write(c.Plan, raspberryPi, f.device(c.Plan, netip.Addr{}))
+	s, err := f.r.write(f.begin(c.Plan), raspberryPi)
 	if err != nil {
 		return nil, &Error{Msg: s.Problem, Err: err}
 	}
 	if _, err := f.piScript(c); err != nil { // after write, which takes the next boot
 		return nil, err
 	}
-	return text{bytes.NewReader([]byte(s.Args + "\n"))}, nil
+	return bootScript{text{bytes.NewReader([]byte(s.Args + "\n"))}, s.begins()}, nil
 }
 
 // piImage opens kernel or initrd of the boot that cmdline.txt began. Lines of config.txt

@@ -32,6 +32,9 @@ type Boots interface {
 	// that is durable. It voids earlier nonces of the machine. The error is
 	// [boots.ErrNotBooting] for a machine that is not booting.
 	Issue(p *resolve.Plan) (nonce string, err error)
+	// IssueUnproved is Issue for a client that may have forged its address. It voids no
+	// nonce.
+	IssueUnproved(p *resolve.Plan) (nonce string, err error)
 	// Step records a step of the machine's current boot. The nonce is empty:
 	// the server itself observed the step.
 	Step(mac pools.MAC, nonce string, e boots.Event) error
@@ -141,7 +144,7 @@ func (r *Renderer) At(addr netip.Addr) (machines.Machine, bool) {
 // The script is nil only if the template fails.
 func (r *Renderer) IPXE(p *resolve.Plan) (text []byte, err error) {
 	r.Forget(p.MAC)
-	s, err := r.write(p, ipxe, "")
+	s, err := r.write(&script{Plan: p}, ipxe)
 	s.Self = s.Base + pools.ScriptPath + p.MAC.Dashed()
 	text, failed := r.Templates.execute(s.template(ipxe), s)
 	if failed != nil {
@@ -190,6 +193,9 @@ type script struct {
 	MemtestBin string // likewise, for BIOS
 	Problem    string // the reason why the machine cannot boot
 	Reboot     bool   // the machine has to reboot: trying again does not help
+
+	nonce    string // of the boot, once it was issued
+	unproved bool   // the client may have forged its address
 }
 
 // Menu reports whether the machine gets a menu.
@@ -216,19 +222,19 @@ func (s script) template(d dialect) string {
 // write begins a boot, or reuses the one that was issued, and fills in its script. The
 // script is valid even with an error: s.Problem then describes the error for the
 // console, and write adds it to the boot's timeline.
-func (r *Renderer) write(p *resolve.Plan, d dialect, device string) (script, error) {
-	s := script{Plan: p, Base: r.advertised(p, netip.Addr{}).URL, Device: device}
-	err := r.fill(&s, d)
+func (r *Renderer) write(s *script, d dialect) (script, error) {
+	s.Base = r.advertised(s.Plan, netip.Addr{}).URL
+	err := r.fill(s, d)
 	if err == nil {
-		return s, nil
+		return *s, nil
 	}
 	if s.Problem == "" {
 		s.Problem = err.Error()
 	}
-	if err := r.Boots.Step(p.MAC, "", boots.Event{Step: boots.StepScript, Error: s.Problem}); err != nil {
-		r.Log.Warn("a step of a boot is not recorded", "mac", p.MAC.String(), "step", string(boots.StepScript), "err", err.Error())
+	if err := r.Boots.Step(s.MAC, "", boots.Event{Step: boots.StepScript, Error: s.Problem}); err != nil {
+		r.Log.Warn("a step of a boot is not recorded", "mac", s.MAC.String(), "step", string(boots.StepScript), "err", err.Error())
 	}
-	return s, err
+	return *s, err
 }
 
 // fill adds the image and the command line of a boot to s. With an error, it may set
@@ -238,11 +244,11 @@ func (r *Renderer) fill(s *script, d dialect) error {
 	if err != nil {
 		return err
 	}
-	issue := func() (issuedBoot, error) { return r.issue(s.Plan, boot) }
+	issue := func() (issuedBoot, error) { return r.issue(s, boot) }
 	if d == ipxe {
 		boot, err = issue()
 	} else {
-		boot, err = r.issued.get(s.Plan, issue)
+		boot, err = r.issued.get(s, issue)
 	}
 	if errors.Is(err, boots.ErrNotBooting) {
 		s.Problem, s.Reboot = "the server has not seen this machine ask for an address; rebooting in 10 seconds", true
@@ -252,7 +258,10 @@ func (r *Renderer) fill(s *script, d dialect) error {
 		s.Problem = "the server cannot record a new boot, see its log"
 		return fmt.Errorf("boot of %s: %w", s.MAC, err)
 	}
-	return r.fillLines(s, d, boot)
+	if err = r.fillLines(s, d, boot); err == nil {
+		s.nonce = boot.nonce
+	}
+	return err
 }
 
 // try fills in the script of a boot with a nonce of zeros, and returns that boot.
@@ -285,14 +294,16 @@ func (r *Renderer) image(s *script) (boot issuedBoot, err error) {
 }
 
 // issue issues a boot: it returns the boot with a nonce.
-func (r *Renderer) issue(p *resolve.Plan, boot issuedBoot) (issuedBoot, error) {
-	nonce, err := r.Boots.Issue(p)
-	if err != nil {
+func (r *Renderer) issue(s *script, boot issuedBoot) (_ issuedBoot, err error) {
+	issue := r.Boots.Issue
+	if s.unproved {
+		issue = r.Boots.IssueUnproved
+	}
+	if boot.nonce, err = issue(s.Plan); err != nil {
 		return boot, err
 	}
-	boot.nonce = nonce
-	if p.NextBoot != "" && r.TakeNextBoot != nil {
-		err = r.TakeNextBoot(p.Node)
+	if s.NextBoot != "" && r.TakeNextBoot != nil {
+		err = r.TakeNextBoot(s.Node)
 	}
 	return boot, err
 }

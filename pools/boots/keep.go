@@ -2,8 +2,6 @@ package boots
 
 import (
 	"container/list"
-	"crypto/sha256"
-	"crypto/subtle"
 	"slices"
 	"time"
 
@@ -129,11 +127,10 @@ func (t *Table) add(b *boot) {
 	t.place(b)
 }
 
-// evictable returns the oldest boot of a machine, except the one whose nonce is in
-// force.
+// evictable returns the oldest boot of a machine, except one whose nonce is in force.
 func (t *Table) evictable(mac pools.MAC) *boot {
 	all := t.byMAC[mac]
-	if all[0] == t.issuedTo(mac) {
+	if all[0] == t.issuedTo(mac) || slices.Contains(t.inForce(mac, t.Now()), all[0]) {
 		return all[1]
 	}
 	return all[0]
@@ -165,7 +162,7 @@ func (t *Table) newest(mac pools.MAC) *boot {
 	return nil
 }
 
-// issuedTo returns the boot whose nonce is in force, or nil.
+// issuedTo returns the boot that got the newest nonce, or nil.
 func (t *Table) issuedTo(mac pools.MAC) *boot {
 	for _, b := range slices.Backward(t.byMAC[mac]) {
 		if b.NonceHash != nil {
@@ -185,11 +182,11 @@ func (b *boot) inFirmware(now time.Time) bool {
 	return b.Netboot && b.KeyHash == nil && Recent(last, now, FirmwarePhase)
 }
 
-// abandoned reports whether an unclaimed boot has made no progress for so long that its
-// nonce is void. An image without drover-init never claims its boot, nor does a machine
+// abandoned reports whether an unclaimed boot has made no progress for so long that a nonce
+// of it is void. An image without drover-init never claims its boot, nor does a machine
 // that goes on to its disk; both show the nonce in /proc/cmdline to every pod. Errors
 // are no progress. Before its image a node may wait in the queue for long.
-func (b *boot) abandoned(now time.Time) bool {
+func (b *boot) abandoned(n nonce, now time.Time) bool {
 	limit := FirmwarePhase
 	last, _ := b.Record.Furthest()
 	switch {
@@ -200,7 +197,7 @@ func (b *boot) abandoned(now time.Time) bool {
 	case last.Step.Reporter() == ByNode:
 		limit = Longest
 	}
-	return b.KeyHash == nil && !Recent(last.Time, now, limit) && !Recent(b.Issued, now, limit)
+	return b.KeyHash == nil && !Recent(last.Time, now, limit) && !Recent(n.Issued, now, limit)
 }
 
 const (
@@ -210,17 +207,3 @@ const (
 	// longestQueue is the longest time that a node waits for its turn to fetch its image.
 	longestQueue = 24 * time.Hour
 )
-
-// byNonce returns the boot of a machine whose nonce is in force, or nil if that is
-// another nonce. It takes the same time for every wrong nonce.
-func (t *Table) byNonce(mac pools.MAC, nonce string, now time.Time) *boot {
-	b := t.issuedTo(mac)
-	if b == nil {
-		return nil
-	}
-	hash := sha256.Sum256([]byte(nonce))
-	if subtle.ConstantTimeCompare(b.NonceHash, hash[:]) != 1 || b.abandoned(now) {
-		return nil
-	}
-	return b
-}

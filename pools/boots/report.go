@@ -62,7 +62,7 @@ func (t *Table) target(mac pools.MAC, r *Report) (*boot, error) {
 	if r.Nonce == "" {
 		return t.observed(mac, r.Step)
 	}
-	b := t.byNonce(mac, r.Nonce, t.Now())
+	b, _ := t.byNonce(mac, r.Nonce, t.Now())
 	switch {
 	case b == nil:
 		return nil, ErrNonce
@@ -91,7 +91,7 @@ func (t *Table) target(mac pools.MAC, r *Report) (*boot, error) {
 func (t *Table) Unclaimed(mac pools.MAC, nonce string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch b := t.byNonce(mac, nonce, t.Now()); {
+	switch b, _ := t.byNonce(mac, nonce, t.Now()); {
 	case b == nil:
 		return ErrNonce
 	case b.KeyHash != nil:
@@ -106,7 +106,7 @@ func (t *Table) Unclaimed(mac pools.MAC, nonce string) error {
 func (t *Table) EventKey(mac pools.MAC, nonce string) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b := t.byNonce(mac, nonce, t.Now())
+	b, _ := t.byNonce(mac, nonce, t.Now())
 	if b == nil || b.KeyHash == nil {
 		return nil
 	}

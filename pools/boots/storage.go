@@ -41,12 +41,12 @@ const flushChunk = 256
 // while the storage was unavailable before a key has claimed it: after a restart nobody
 // could then tell that the boot is claimed, and any key could.
 func (b *boot) value() ([]byte, error) {
-	if b.unstored && b.KeyHash == nil {
-		c := *b
-		c.NonceHash = nil
-		return json.Marshal(&c)
+	if b.KeyHash != nil {
+		return json.Marshal(b)
 	}
-	return json.Marshal(b)
+	c := *b
+	c.setNonces(slices.DeleteFunc(b.nonces(), func(n nonce) bool { return n.unstored }))
+	return json.Marshal(&c)
 }
 
 // Load adds a stored boot. It is called in the order of the IDs, before any other
@@ -96,20 +96,27 @@ func (t *Table) Each(visit func(Change), between func() error) error {
 	return nil
 }
 
-// put enqueues a boot as it is now. It requires that the lock is held; the caller
-// waits after the unlock. A boot that cannot be enqueued stays dirty.
-func (t *Table) put(b *boot) (wait func() error, err error) {
-	t.dirty[b] = true
-	value, err := b.value()
-	if err != nil {
-		return nil, err
+// put enqueues boots as they are now, together. It requires that the lock is held; the
+// caller waits after the unlock. Boots that cannot be enqueued stay dirty.
+func (t *Table) put(all ...*boot) (wait func() error, err error) {
+	changes := make([]Change, 0, 1)
+	for _, b := range all {
+		t.dirty[b] = true
+		value, err := b.value()
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, Change{b.Record.ID, value})
 	}
-	wait, err = t.storage.Enqueue(Change{b.Record.ID, value})
-	if err == nil {
+	wait, err = t.storage.Enqueue(changes...)
+	if err != nil {
+		return wait, err
+	}
+	for _, b := range all {
 		b.enqueued = true
 		delete(t.dirty, b)
 	}
-	return wait, err
+	return wait, nil
 }
 
 // chunk is what a flush stores together.

@@ -44,9 +44,9 @@ var (
 // A boot lasts from one power-on to the next. It begins with the DISCOVER of the
 // firmware, or with the boot script when another server does DHCP. The nonce
 // comes with the script. A DISCOVER begins a new timeline but leaves the nonce
-// of the previous boot in force until the next script: anyone on the network can
-// send a DISCOVER with a machine's MAC, and must not be able to interrupt the boot
-// that is under way.
+// of the previous boot in force until a machine has received the next script: anyone on
+// the network can send a DISCOVER with a machine's MAC, and a request by UDP with its
+// address, and must not be able to interrupt the boot that is under way.
 type Table struct {
 	// OnStep is called after each item that a timeline gains, without a lock held.
 	// It must not change the record. Set it before the first step; nil is allowed.
@@ -82,11 +82,11 @@ type Table struct {
 // stored form.
 type boot struct {
 	Record     Record    `json:"record"` // its Steps are never changed in place
-	NonceHash  []byte    `json:"nonceHash,omitempty"`
+	nonce                // the newest; its fields are stored beside the others
+	Earlier    []nonce   `json:"earlier,omitempty"` // that are in force beside it, the oldest first
 	KeyHash    []byte    `json:"keyHash,omitempty"`
 	Netboot    bool      `json:"netboot,omitempty"`   // firmware sent a netboot DISCOVER
 	Discovered time.Time `json:"discovered,omitzero"` // when it sent the last one
-	Issued     time.Time `json:"issued,omitzero"`     // when it got its nonce
 	Signed     bool      `json:"signed,omitempty"`    // the node signs its events
 	Uptime     float64   `json:"uptime,omitempty"`    // of the last signed event
 	Asked      *asked    `json:"asked,omitempty"`     // nil: no DISCOVER of it is known
@@ -95,7 +95,6 @@ type boot struct {
 	leased   bool   // the firmware took the address that it was offered
 	unsigned int    // events without a signature since the claim
 	shelf    *fifo  // that holds the boot; nil: it was dropped
-	unstored bool   // the nonce was issued while the storage was unavailable
 	order    uint64 // in the order of the IDs
 	enqueued bool   // the storage may have the boot
 }
@@ -148,19 +147,30 @@ func (t *Table) Lease(mac pools.MAC) {
 //
 // While the storage is unavailable, the nonce is in RAM alone until it is claimed. A
 // restart then voids nonce and claim together, and the machine has to boot again.
-func (t *Table) Issue(p *resolve.Plan) (nonce string, err error) {
-	nonce, err = t.issue(p, false)
+func (t *Table) Issue(p *resolve.Plan) (nonce string, err error) { return t.issueAnyway(p, false) }
+
+// IssueUnproved is [Table.Issue] for a request whose sender may have forged its address, such
+// as one by TFTP. It voids no nonce: the new one is in force beside earlier ones, until one of
+// them is claimed or [Table.Prove] names it. Of many such nonces in one boot, some of the first
+// and of the last stay in force.
+func (t *Table) IssueUnproved(p *resolve.Plan) (nonce string, err error) {
+	return t.issueAnyway(p, true)
+}
+
+// issueAnyway issues a nonce, in RAM alone if the storage is unavailable.
+func (t *Table) issueAnyway(p *resolve.Plan, unproved bool) (nonce string, err error) {
+	nonce, err = t.issue(p, unproved, false)
 	if errors.Is(err, ErrUnavailable) {
-		nonce, err = t.issue(p, true)
+		nonce, err = t.issue(p, unproved, true)
 	}
 	return nonce, err
 }
 
-func (t *Table) issue(p *resolve.Plan, unstored bool) (nonce string, err error) {
+func (t *Table) issue(p *resolve.Plan, unproved, unstored bool) (text string, err error) {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails
-	nonce = hex.EncodeToString(random)
-	hash := sha256.Sum256([]byte(nonce))
+	text = hex.EncodeToString(random)
+	hash := sha256.Sum256([]byte(text))
 
 	t.mu.Lock()
 	now := t.Now()
@@ -170,7 +180,7 @@ func (t *Table) issue(p *resolve.Plan, unstored bool) (nonce string, err error) 
 		t.mu.Unlock()
 		return "", fmt.Errorf("%s: %w", p.MAC, ErrNotBooting)
 	}
-	if b == nil || b.Record.pastScript() || !Recent(b.Record.lastTime(), now, FirmwarePhase) {
+	if !b.continues(unproved, now) {
 		before := b
 		b = t.begin(p, now)
 		if booting { // it is still the same run of the firmware
@@ -178,8 +188,9 @@ func (t *Table) issue(p *resolve.Plan, unstored bool) (nonce string, err error) 
 		}
 	}
 	b.describe(p)
-	b.NonceHash, b.KeyHash, b.bound, b.unstored = hash[:], nil, false, unstored
-	b.Issued, b.Signed, b.Uptime, b.unsigned = now.UTC(), false, 0, 0
+	b.addNonce(nonce{NonceHash: hash[:], Issued: now.UTC(), Unproved: unproved, unstored: unstored})
+	b.KeyHash, b.bound = nil, false
+	b.Signed, b.Uptime, b.unsigned = false, 0, 0
 	t.place(b)
 	report := t.note(b, Event{Step: StepScript}, now)
 	wait := func() error { return nil }
@@ -197,16 +208,16 @@ func (t *Table) issue(p *resolve.Plan, unstored bool) (nonce string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("nonce of %s: %w", p.MAC, err)
 	}
-	return nonce, nil
+	return text, nil
 }
 
-// Claim binds the boot of the nonce to a public key, durably. The same key may claim
-// the boot again. It returns [ErrNonce] for a wrong nonce and
+// Claim binds the boot of the nonce to a public key, durably. All other nonces of the machine are
+// void then. The same key may claim the boot again. It returns [ErrNonce] for a wrong nonce and
 // [ErrClaimed] for another key.
 func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 	hash := sha256.Sum256(publicKey)
 	t.mu.Lock()
-	b := t.byNonce(mac, nonce, t.Now())
+	b, n := t.byNonce(mac, nonce, t.Now())
 	switch {
 	case b == nil:
 		t.mu.Unlock()
@@ -218,17 +229,22 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 		t.mu.Unlock()
 		return nil
 	}
-	unstored := b.unstored
-	b.KeyHash, b.unstored = hash[:], false
-	wait, err := t.put(b)
+	changed := []*boot{b}
+	if b.KeyHash == nil {
+		changed = append(changed, t.settle(b, n)...)
+	}
+	b.KeyHash = hash[:]
+	wait, err := t.put(changed...)
 	t.mu.Unlock()
 
 	if err == nil {
 		err = wait()
 	}
-	if unstored && errors.Is(err, ErrUnavailable) {
+	if n.unstored && errors.Is(err, ErrUnavailable) {
 		t.mu.Lock()
-		t.mark(b)
+		for _, b := range changed {
+			t.mark(b)
+		}
 		t.mu.Unlock()
 		err = nil // nonce and claim are stored together later, or neither is
 	}
@@ -254,12 +270,17 @@ func (t *Table) Step(mac pools.MAC, nonce string, e Event) error {
 
 // observed returns the boot that a step belongs to which the server observed. Steps after
 // the script belong to the boot that got the script, even when a DISCOVER has begun
-// another timeline since.
+// another timeline since. The last steps need a claim.
 func (t *Table) observed(mac pools.MAC, s Step) (*boot, error) {
 	b := t.newest(mac)
 	if s.Rank() > StepScript.Rank() {
 		if i := t.issuedTo(mac); i != nil {
 			b = i
+		}
+	}
+	if s.Rank() > StepInitrd.Rank() {
+		if all := t.inForce(mac, t.Now()); len(all) > 0 && all[len(all)-1].KeyHash != nil {
+			b = all[len(all)-1]
 		}
 	}
 	if b == nil {

@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // maxStep is the step of the clock that needs no correction of the leases.
 const maxStep = time.Minute
@@ -41,6 +44,7 @@ func (l *Leases) follow(now time.Time) {
 		e.due, e.Expires = e.end, e.end.UTC()
 	}
 	l.queues.restore()
+	heap.Init(&l.bad)
 	clear(l.full)
 	l.engine.Rewrite()
 }

@@ -114,3 +114,27 @@ func (q *expiryQueue) Pop() any {
 	*q = old[:len(old)-1]
 	return e
 }
+
+// quarantineQueue is a heap of quarantines by end.
+type quarantineQueue []*keptLease
+
+func (q quarantineQueue) Len() int           { return len(q) }
+func (q quarantineQueue) Less(i, j int) bool { return q[i].end.Before(q[j].end) }
+func (q quarantineQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+func (q *quarantineQueue) Push(x any) {
+	e := x.(*keptLease)
+	e.place = len(*q)
+	*q = append(*q, e)
+}
+
+func (q *quarantineQueue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	return e
+}

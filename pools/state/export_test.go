@@ -9,6 +9,9 @@ import (
 // SetLimit makes l keep at most n leases.
 func (l *Leases) SetLimit(n int) { l.limit = n }
 
+// MaxQuarantines is how many quarantines are kept.
+const MaxQuarantines = maxLeases / quarantineShare
+
 // FailWrites has each write to a log fail with what fail returns. Call it before the
 // first write.
 func (s *Store) FailWrites(fail func() error) {

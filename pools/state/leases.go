@@ -23,8 +23,13 @@ const offerHold = 30 * time.Second
 const maxOverlap = time.Minute
 
 // maxLeases limits the leases and quarantines, including those outside of ranges, of
-// some 300 bytes each. At the limit a new one replaces the one that ended first.
+// some 300 bytes each. At the limit a new one replaces the one that ended first. If all are
+// in force, a lease replaces the oldest quarantine.
 const maxLeases = 1 << 18
+
+// quarantineShare is the part of maxLeases that quarantines have at most. At the limit a new one
+// replaces the oldest: one host that declines addresses for invented MACs must not fill the table.
+const quarantineShare = 8
 
 // Leases assigns the addresses of catch-all ranges, and remembers the machines at
 // addresses outside of ranges and config.
@@ -50,6 +55,7 @@ type Leases struct {
 	byAddr map[netip.Addr]*keptLease // all
 	byNode map[string]*keptLease     // the newest lease of a node whose name is not made from its MAC
 	queues expiryQueues              // all, by the time at which other machines can get the address
+	bad    quarantineQueue           // the quarantines, by their end
 	offers offers
 	next   map[pools.Range]netip.Addr // where the next search for an unused address begins
 	full   map[pools.Range]time.Time  // when that search last found no address
@@ -92,6 +98,9 @@ func (l *Leases) load(key, value []byte) error {
 	}
 	lease.Pool = unique.Make(lease.Pool).Value() // shares one string between leases
 	l.keep(lease, end, term, 0)
+	if len(l.bad) > l.quarantineLimit() { // stored by an older version; the snapshot of the start omits it
+		l.forget(l.bad[0])
+	}
 	return nil
 }
 
@@ -211,14 +220,33 @@ func (l *Leases) refusal(p *resolve.Plan, addr netip.Addr, now time.Time) error 
 // evict returns the lease that a new lease of addr for mac replaces, or nil if the limit
 // is not reached. The error wraps [pools.ErrRefused] if all leases are in force.
 func (l *Leases) evict(mac pools.MAC, addr netip.Addr, now time.Time) (evicted *keptLease, err error) {
-	if len(l.byAddr) < l.limit || l.byAddr[addr] != nil || l.byMAC[mac] != nil {
+	if l.byAddr[addr] != nil || l.byMAC[mac] != nil {
 		return nil, nil // no lease to evict
 	}
-	if first := l.queues.oldest(); !first.inForce(now) {
-		return first, nil
+	evicted, ok := l.surplus(now)
+	if !ok {
+		return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
 	}
-	return nil, fmt.Errorf("%s for %s: there are %d leases in force: %w", addr, mac, len(l.byAddr), pools.ErrRefused)
+	return evicted, nil
 }
+
+// surplus returns what gives way to a new entry: nil if the limit is not reached. ok is false if
+// all entries are leases in force.
+func (l *Leases) surplus(now time.Time) (e *keptLease, ok bool) {
+	if len(l.byAddr) < l.limit {
+		return nil, true
+	}
+	if first := l.queues.oldest(); !first.inForce(now) {
+		return first, true
+	}
+	if len(l.bad) > 0 {
+		return l.bad[0], true
+	}
+	return nil, false
+}
+
+// quarantineLimit is the greatest number of quarantines.
+func (l *Leases) quarantineLimit() int { return max(l.limit/quarantineShare, 1) }
 
 // Holds returns the address of the machine's lease if that is in force at that time.
 func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {

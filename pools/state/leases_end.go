@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/state/wal"
 )
 
 // quarantine is the time for which a declined address is not assigned. It is a
@@ -40,8 +41,8 @@ func (l *Leases) Leave(mac pools.MAC, keep netip.Addr, now time.Time) {
 }
 
 // Decline puts addr in quarantine for an hour if the machine has a lease or an offer of
-// it, else it does nothing and returns false. why is the reason that [Leases.List]
-// shows.
+// it, else it does nothing and returns false. Nor does it if leases in force leave no room.
+// why is the reason that [Leases.List] shows.
 func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,10 +55,32 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	} else {
 		return false
 	}
+	if !l.makeRoom(addr, now) {
+		return false
+	}
 	l.withdraw(mac)
 	// A lease of addr is the machine's own or expired, else it would not be offered.
 	l.keepAsync(lease, now.Add(quarantine), quarantine)
 	return true
+}
+
+// makeRoom drops what gives way to a quarantine of addr. It reports whether there is room.
+func (l *Leases) makeRoom(addr netip.Addr, now time.Time) bool {
+	old := l.byAddr[addr]
+	var evicted *keptLease
+	ok := true
+	switch {
+	case old != nil && old.Declined != "": // it takes that place
+	case len(l.bad) >= l.quarantineLimit():
+		evicted = l.bad[0]
+	case old == nil:
+		evicted, ok = l.surplus(now)
+	}
+	if evicted != nil {
+		l.forget(evicted)
+		l.engine.Async(wal.Change{Table: l.table, Key: evicted.Address.AsSlice()})
+	}
+	return ok
 }
 
 // reason returns why, cut to maxWhy. It is never empty, since an empty reason means no

@@ -10,6 +10,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/resolve"
+	"drover/pools/state"
 )
 
 const hour = 3600
@@ -274,5 +275,94 @@ func TestLeasesAreBounded(t *testing.T) {
 			t.Errorf("got leases of %s, want %s", got, want)
 		}
 		s = reopen(t, s, dir)
+	}
+}
+
+// wide returns the plan of a machine in a range of many addresses.
+func wide(n int) *resolve.Plan {
+	p := plan(n)
+	p.Range = pools.Range{First: netip.MustParseAddr("10.1.0.0"), Last: netip.MustParseAddr("10.1.255.255")}
+	return p
+}
+
+// declineAll has machines decline what they are offered, each a second after the one before.
+func declineAll(t *testing.T, l *state.Leases, machines int) (now time.Time) {
+	t.Helper()
+	now = epoch
+	for n := range machines {
+		a, _, err := l.Offer(wide(n), netip.Addr{}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !l.Decline(mac(n), a, "in use", now) {
+			t.Fatalf("%s is not in quarantine", a)
+		}
+		now = now.Add(time.Second)
+	}
+	return now
+}
+
+// One host that declines addresses in the name of ever new machines fills neither RAM nor disk,
+// nor the place of leases. The oldest quarantines go first.
+func TestQuarantinesAreBounded(t *testing.T) {
+	const limit, share, declined = 40, 5, 200
+	dir := t.TempDir()
+	s := open(t, dir)
+	s.Leases.SetLimit(limit)
+	now := declineAll(t, s.Leases, declined)
+	for range 2 {
+		all := s.Leases.List()
+		for _, lease := range all {
+			if !lease.Expires.After(now.Add(time.Hour - (share+1)*time.Second)) {
+				t.Errorf("the quarantine of %s is one of the oldest", lease.Address)
+			}
+		}
+		if len(all) != share {
+			t.Errorf("got %d quarantines, want %d", len(all), share)
+		}
+		s = reopen(t, s, dir)
+		s.Leases.SetLimit(limit)
+	}
+	var last netip.Addr
+	for n := range limit {
+		p := wide(1000 + n)
+		a, _, err := s.Leases.Offer(p, netip.Addr{}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := commit(s.Leases, p, a, now); err != nil {
+			t.Fatalf("lease %d of %d beside quarantines: %v", n+1, limit, err)
+		}
+		last = a
+	}
+	a, _, err := s.Leases.Offer(wide(0), netip.Addr{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Leases.Decline(mac(0), a, "in use", now) {
+		t.Error("a quarantine has taken the place of a lease in force")
+	}
+	if err := commit(s.Leases, wide(0), a, now); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("one lease too many: got %v, want ErrRefused", err)
+	}
+	if !s.Leases.Decline(mac(1000+limit-1), last, "in use", now) {
+		t.Error("no quarantine in the place of the machine's own lease")
+	}
+	if got := len(s.Leases.List()); got != limit {
+		t.Errorf("got %d leases and quarantines, want %d", got, limit)
+	}
+}
+
+// Quarantines that an older version stored without a limit are cut to their share.
+func TestQuarantinesOfAnOlderFile(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	s.Leases.SetLimit(1 << 20)
+	declineAll(t, s.Leases, state.MaxQuarantines+10)
+	for range 2 {
+		s = reopen(t, s, dir)
+		if got := len(s.Leases.List()); got != state.MaxQuarantines {
+			t.Errorf("got %d quarantines, want %d", got, state.MaxQuarantines)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"container/heap"
 	"net/netip"
 	"time"
 
@@ -25,6 +26,7 @@ type keptLease struct {
 	term   time.Duration // from a commit to the end: the lease never lasts longer from now
 	due    time.Time     // when another machine can get the address: the end of the lease and of any offer of it
 	index  int           // in its queue
+	place  int           // in the queue of quarantines, if it is one
 	stored wal.Ticket    // of its write
 }
 
@@ -197,6 +199,9 @@ func (l *Leases) keep(lease pools.Lease, end time.Time, term time.Duration, t wa
 		e.Lease, e.end, e.term, e.due, e.stored = lease, end, term, end, t
 		l.index(e)
 		l.queues.fix(e)
+		if e.Declined != "" {
+			heap.Fix(&l.bad, e.place)
+		}
 		return
 	}
 	l.forget(e)
@@ -208,6 +213,8 @@ func (l *Leases) keep(lease pools.Lease, end time.Time, term time.Duration, t wa
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e
 		l.index(e)
+	} else {
+		heap.Push(&l.bad, e)
 	}
 	l.queues.push(e)
 }
@@ -223,4 +230,7 @@ func (l *Leases) forget(e *keptLease) {
 	delete(l.byAddr, e.Address)
 	l.unindex(e)
 	l.queues.remove(e)
+	if e.Declined != "" {
+		heap.Remove(&l.bad, e.place)
+	}
 }

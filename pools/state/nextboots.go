@@ -77,7 +77,7 @@ func (n *NextBoots) Take(node string) error {
 		return nil
 	}
 	now := n.Now().UTC()
-	t, err := n.change([]string{node}, func(b nextBoot) nextBoot {
+	t, _, err := n.change([]string{node}, func(b nextBoot) nextBoot {
 		b.Taken = now
 		return b
 	}, n.putOrLater)
@@ -90,11 +90,14 @@ func (n *NextBoots) Take(node string) error {
 	return nil
 }
 
-// durably edits the next boots of nodes, and waits until that is stored.
+// durably edits the next boots of nodes, and waits until that is stored. After an error nothing
+// has changed.
 func (n *NextBoots) durably(nodes []string, edit func(nextBoot) nextBoot) error {
-	t, err := n.change(nodes, edit, n.engine.Put)
+	t, before, err := n.change(nodes, edit, n.engine.Put)
 	if err == nil {
-		err = n.engine.Wait(t)
+		if err = n.engine.Wait(t); err != nil {
+			n.restore(before)
+		}
 	}
 	switch {
 	case err == nil:
@@ -127,39 +130,65 @@ func (n *NextBoots) Discover(node string) {
 	if n.get(node).Taken.IsZero() {
 		return
 	}
-	_, _ = n.change([]string{node}, func(nextBoot) nextBoot { return nextBoot{} }, n.later)
+	_, _, _ = n.change([]string{node}, func(nextBoot) nextBoot { return nextBoot{} }, n.later)
 }
 
 // change replaces the values of nodes by the results of edit, if store accepts all of them. A
-// value without What is removed.
-func (n *NextBoots) change(nodes []string, edit func(nextBoot) nextBoot, store func(...wal.Change) (wal.Ticket, error)) (t wal.Ticket, err error) {
+// value without What is removed. before has the earlier values by node; one without What did not
+// exist.
+func (n *NextBoots) change(nodes []string, edit func(nextBoot) nextBoot, store func(...wal.Change) (wal.Ticket, error)) (t wal.Ticket, before map[string]nextBoot, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	before = map[string]nextBoot{}
 	fresh := map[string]nextBoot{}
 	var changes []wal.Change
 	for _, node := range nodes {
 		old, exists := n.values[node]
-		b, c := edit(old), n.remove(node)
+		b := edit(old)
 		if b.What == "" && !exists {
 			continue
 		}
-		if b.What != "" {
-			if c, err = n.set(node, b); err != nil {
-				return 0, err
-			}
+		c, err := n.stored(node, b)
+		if err != nil {
+			return 0, nil, err
 		}
-		fresh[node], changes = b, append(changes, c)
+		before[node], fresh[node], changes = old, b, append(changes, c)
 	}
 	if len(changes) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	if t, err = store(changes...); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	for node, b := range fresh {
+	n.replace(fresh)
+	return t, before, nil
+}
+
+// restore reverts a change whose write failed. It also writes the earlier values, since the disk
+// may have the change despite the error.
+func (n *NextBoots) restore(before map[string]nextBoot) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.replace(before)
+	for node, b := range before {
+		c, _ := n.stored(node, b) // it was stored before
+		n.engine.Async(c)
+	}
+}
+
+// stored returns the change that stores the value of a node, or removes one without What.
+func (n *NextBoots) stored(node string, b nextBoot) (wal.Change, error) {
+	if b.What == "" {
+		return n.remove(node), nil
+	}
+	return n.set(node, b)
+}
+
+// replace sets values in RAM, and removes those without What. It requires that the lock is held.
+func (n *NextBoots) replace(values map[string]nextBoot) {
+	for node, b := range values {
 		if n.values[node] = b; b.What == "" {
 			delete(n.values, node)
 		}
 	}
-	return t, nil
 }

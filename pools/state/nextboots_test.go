@@ -157,6 +157,42 @@ func TestNextBootWhileTheDiskTakesNoWrites(t *testing.T) {
 	}
 }
 
+// A next boot that was refused because it could not be stored is not in force, now or after a
+// restart, and the one before it is.
+func TestNextBootThatIsNotStored(t *testing.T) {
+	clock := &tick{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	dir := t.TempDir()
+	s, n := openNext(t, dir, clock)
+	if err := n.Set(pools.NextRescue, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, n = openNext(t, dir, clock)
+	fixture.Eventually(t, "the state is open", func() bool { return s.Health() == nil })
+	heal := breakDisk(s, false)
+	for _, what := range []pools.NextBoot{pools.NextLocal, ""} {
+		if err := n.Set(what, "m1", "m2"); err == nil {
+			t.Errorf("%q was set, and is not stored", what)
+		}
+		wantNext(t, n, pools.NextRescue, pools.NextRescue)
+		if got := n.Of("m2"); got != "" {
+			t.Errorf("after the error m2 has %q", got)
+		}
+	}
+	heal()
+	fixture.Eventually(t, "the disk has taken all", func() bool { return s.Health() == nil })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, n = openNext(t, dir, clock)
+	wantNext(t, n, pools.NextRescue, pools.NextRescue)
+	if got := n.Of("m2"); got != "" {
+		t.Errorf("after a restart m2 has %q", got)
+	}
+}
+
 // breakDisk has all writes of a store hang or fail until heal is called.
 func breakDisk(s *state.Store, hangs bool) (heal func()) {
 	gate := make(chan struct{})

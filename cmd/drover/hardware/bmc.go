@@ -63,8 +63,11 @@ func (b *bmcFlags) base(cmd *cobra.Command) func() (bmc.Login, error) {
 		pinned := func(address, print string) {
 			cli.Note(cmd.ErrOrStderr(), address, "pinned "+print+" at first use")
 		}
-		l.HostKeys = &bmc.Pins{Path: b.knownHosts, OnNew: pinned}
-		l.Certs = &bmc.Pins{Path: b.knownCerts, OnNew: pinned}
+		broken := func(place string) {
+			cli.Note(cmd.ErrOrStderr(), place, "a broken line of pinned keys is left out: remove it")
+		}
+		l.HostKeys = &bmc.Pins{Path: b.knownHosts, OnNew: pinned, OnBroken: broken}
+		l.Certs = &bmc.Pins{Path: b.knownCerts, OnNew: pinned, OnBroken: broken}
 		l.Timeouts = bmc.Timeouts{Dial: min(b.timeout, 10*time.Second), Handshake: min(b.timeout, 30*time.Second), Command: b.timeout}
 		return l, nil
 	}

@@ -161,6 +161,7 @@ func (u unknowns) List() []pools.Unknown { return u.Unknown() }
 // the step of the boot that the file stands for.
 func (s *Server) transfer(t tftp.Transfer) {
 	s.metrics.Transfer(t)
+	s.prove(t)
 	mac, step := clientOf(t), script.StepOf(t.File)
 	if t.Err != nil || mac.IsZero() || step == "" {
 		return
@@ -170,4 +171,13 @@ func (s *Server) transfer(t tftp.Transfer) {
 		detail = fmt.Sprintf("%s, %.1f MB in %.2f s by TFTP", path.Base(t.File), float64(t.Bytes)/1e6, t.Took.Seconds())
 	}
 	s.step(mac, boots.Event{Step: step, Detail: detail})
+}
+
+// prove records that a machine has got the nonce of its boot by TFTP. With a single port anyone
+// can send the ACKs in its name.
+func (s *Server) prove(t tftp.Transfer) {
+	f, ok := t.Opened.(*script.File)
+	if ok && t.Err == nil && f.Begins.Nonce != "" && !s.tftp.SinglePort {
+		s.Store.Boots.Prove(f.Begins.MAC, f.Begins.Nonce)
+	}
 }

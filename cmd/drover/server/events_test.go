@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/httpboot/script"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/resolve"
+	"drover/tftp"
 )
 
 // discover is the result of a netboot DISCOVER of a machine that got an offer.
@@ -93,5 +95,35 @@ func TestBootByBOOTP(t *testing.T) {
 	s.exchange(x)
 	if _, err := s.Store.Boots.Issue(s.Machines.Of(m1).Plan); err != nil {
 		t.Errorf("it gets no script: %v", err)
+	}
+}
+
+// A transfer by TFTP that the machine has acknowledged proves that it has the nonce of its boot.
+// With a single port it proves nothing.
+func TestNonceByTFTP(t *testing.T) {
+	for _, singlePort := range []bool{false, true} {
+		s := testServer(t)
+		s.tftp.SinglePort = singlePort
+		m1 := pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}
+		s.exchange(discover(s, m1))
+		issue := func() script.Begun {
+			nonce, err := s.Store.Boots.IssueUnproved(s.Machines.Of(m1).Plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return script.Begun{MAC: m1, Nonce: nonce}
+		}
+		first, second := issue(), issue()
+		s.transfer(tftp.Transfer{File: "pxelinux.cfg/default", Opened: &script.File{Begins: second}, Err: errors.New("client does not answer")})
+		if err := s.Store.Boots.Unclaimed(m1, first.Nonce); err != nil {
+			t.Errorf("a transfer that failed: %v", err)
+		}
+		s.transfer(tftp.Transfer{File: "pxelinux.cfg/default", Opened: &script.File{Begins: second}})
+		if err := s.Store.Boots.Unclaimed(m1, first.Nonce); (err == nil) != singlePort {
+			t.Errorf("single port %v: the nonce before is in force: %v", singlePort, err)
+		}
+		if err := s.Store.Boots.Unclaimed(m1, second.Nonce); err != nil {
+			t.Errorf("the machine's nonce: %v", err)
+		}
 	}
 }

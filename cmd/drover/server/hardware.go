@@ -16,10 +16,13 @@ func (s *Server) newHardware(dir string) *hardware.Service {
 	pinned := func(address, fingerprint string) {
 		h.Log.Info("pinned at first use", "address", address, "fingerprint", fingerprint)
 	}
+	broken := func(place string) {
+		h.Log.Warn("a broken line of pinned keys is left out: remove it", "line", place)
+	}
 	h.Drain = s.clusters.Drain
 	h.Login = bmc.Login{
-		HostKeys: &bmc.Pins{Path: filepath.Join(dir, "known_hosts"), OnNew: pinned},
-		Certs:    &bmc.Pins{Path: filepath.Join(dir, "known_certs"), OnNew: pinned},
+		HostKeys: &bmc.Pins{Path: filepath.Join(dir, "known_hosts"), OnNew: pinned, OnBroken: broken},
+		Certs:    &bmc.Pins{Path: filepath.Join(dir, "known_certs"), OnNew: pinned, OnBroken: broken},
 	}
 	s.metrics.WatchHardware(h)
 	return h

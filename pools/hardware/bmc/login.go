@@ -20,7 +20,7 @@ var (
 	ErrHostKey     = errors.New("host key or certificate is not the one that is known")
 	ErrUnreadable  = errors.New("not understood")
 
-	// ErrPins reports a broken file of pinned keys: no key can be checked.
+	// ErrPins reports pinned keys that cannot be read or written: the key cannot be checked.
 	ErrPins = errors.New("pinned keys")
 )
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"drover/pools/hardware/bmc"
 	"drover/pools/hardware/moonshot"
 	"drover/pools/hardware/sshcli"
+
+	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 // quick has timeouts for tests that wait for a timeout. They are long enough to connect
@@ -313,11 +316,11 @@ func TestHostKey(t *testing.T) {
 // TestNowhereToPin: a key that cannot be pinned is an error at once.
 func TestNowhereToPin(t *testing.T) {
 	c := ilosim.New(1, 1, 1, 1)
-	login, _ := serve(t, c)
+	login, served := serve(t, c)
 	file := filepath.Join(t.TempDir(), "file")
 	for _, tt := range []struct{ path, text, says string }{
 		{file + "/below", "", "not a directory"},
-		{file, "this is no key\n", file + ":1: no line of known hosts"},
+		{file, knownhosts.Normalize(served.Addr) + " no key\n", file + ":1: no line of known hosts"},
 		{file, strings.Repeat("#", 2<<20), "more than"},
 	} {
 		if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
@@ -335,6 +338,41 @@ func TestNowhereToPin(t *testing.T) {
 	}
 	if c.Logins() != 0 {
 		t.Errorf("got %d logins, want none", c.Logins())
+	}
+}
+
+// TestBrokenPin: a part of a line, which a full disk left, and which no newline ends, is in the way
+// of no other chassis, and stays a line of its own.
+func TestBrokenPin(t *testing.T) {
+	first, _ := serve(t, ilosim.New(1, 1, 1, 1))
+	second, _ := serve(t, ilosim.New(2, 1, 1, 1))
+	var broken []string
+	pins := &bmc.Pins{Path: filepath.Join(t.TempDir(), "known_hosts"), OnBroken: func(place string) { broken = append(broken, place) }}
+	first.HostKey, first.HostKeys, second.HostKey, second.HostKeys = "", pins, "", pins
+	check := func(login bmc.Login) {
+		t.Helper()
+		if _, _, err := read(t.Context(), t, login); err != nil {
+			t.Error(err)
+		}
+	}
+	check(first)
+	pinned, err := os.ReadFile(pins.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const torn = "10.0.0.2 ssh-ed25519 AAAAC3NzaC1lZ"
+	if err := os.WriteFile(pins.Path, append(pinned, torn...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(first)
+	check(second)
+	check(second)
+	if want := []string{pins.Path + ":2"}; !slices.Equal(broken, want) {
+		t.Errorf("reported: %q, want %q", broken, want)
+	}
+	data, err := os.ReadFile(pins.Path)
+	if lines := strings.Split(string(data), "\n"); err != nil || len(lines) != 4 || lines[0]+"\n" != string(pinned) || lines[1] != torn {
+		t.Errorf("got %q, %v, want the pin, the part of a line, and another pin", data, err)
 	}
 }
 

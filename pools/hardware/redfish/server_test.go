@@ -3,6 +3,8 @@ package redfish_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -146,5 +148,46 @@ func TestAddress(t *testing.T) {
 		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%q: got %v, want %q", tt.address, err, tt.err)
 		}
+	}
+}
+
+// TestBrokenPin: a broken line of the file of pins is in the way of its own address alone.
+func TestBrokenPin(t *testing.T) {
+	s, err := ilosim.ServeHTTPS("127.0.0.1:0", ilosim.NewILO(5, 9).Handler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	c := ilosim.NewILO(5, 9).Chassis()
+	for _, tt := range []struct {
+		name, text, says string
+		broken           int
+	}{
+		{"of another address", "10.0.0.2:443 sha256:12\n10.0.0.3:443\n", "", 2},
+		{"of this address", s.Addr + " sha256:12\n", "remove the line", 0},
+		{"of this address, without a fingerprint", s.Addr + "\n", "remove the line", 0},
+		{"beside a valid one", s.Addr + "\n" + s.Addr + " " + s.Pin + "\n", "", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			broken := 0
+			pins := &bmc.Pins{Path: filepath.Join(t.TempDir(), "known_certs"), OnBroken: func(string) { broken++ }}
+			if err := os.WriteFile(pins.Path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			client, err := redfish.Open(bmc.Login{
+				Address: s.Addr, User: c.User, Password: bmc.Secret(c.Password), Certs: pins, Timeouts: bmc.Timeouts{Backoff: time.Millisecond},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(client.Close)
+			_, err = client.Server(t.Context())
+			if (err == nil) != (tt.says == "") || err != nil && (!errors.Is(err, bmc.ErrPins) || !strings.Contains(err.Error(), tt.says)) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+			if broken != tt.broken {
+				t.Errorf("%d lines were reported, want %d", broken, tt.broken)
+			}
+		})
 	}
 }

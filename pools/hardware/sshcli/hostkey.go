@@ -14,7 +14,8 @@ import (
 )
 
 // pinned returns the keys of an address from a file in the format of OpenSSH's
-// known_hosts.
+// known_hosts. A broken line is an error for its own address alone, if that has no other line:
+// any key would be pinned in its place.
 func pinned(pins *bmc.Pins, address string) ([]ssh.PublicKey, error) {
 	data, err := pins.Read()
 	if err != nil {
@@ -22,19 +23,25 @@ func pinned(pins *bmc.Pins, address string) ([]ssh.PublicKey, error) {
 	}
 	want := knownhosts.Normalize(address)
 	var keys []ssh.PublicKey
+	var broken error
 	for no, text := range bytes.Split(data, []byte("\n")) {
 		if text = bytes.TrimSpace(text); len(text) == 0 || text[0] == '#' {
 			continue
 		}
 		marker, hosts, key, _, _, err := ssh.ParseKnownHosts(text)
 		switch {
+		case err != nil && slices.Contains(strings.Split(string(bytes.Fields(text)[0]), ","), want):
+			broken = fmt.Errorf("%s:%d: no line of known hosts: %w (remove it to pin the key of %s anew)", pins.Path, no+1, err, address)
 		case err != nil:
-			return nil, fmt.Errorf("%s:%d: no line of known hosts: %w", pins.Path, no+1, err)
+			pins.Skip(no+1, string(text))
 		case marker == "" && slices.Contains(hosts, want):
 			keys = append(keys, key)
 		}
 	}
-	return keys, nil
+	if len(keys) > 0 {
+		return keys, nil
+	}
+	return nil, broken
 }
 
 // checkHostKey compares the key of a connection with the fingerprint of the login, or

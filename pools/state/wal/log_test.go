@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"drover/e2e/fixture"
 	"drover/pools/state/wal"
 )
 
@@ -87,6 +89,73 @@ func TestChangesThatNoRecordHolds(t *testing.T) {
 	}
 	if err := c.set(l, "sky", "red"); !errors.Is(err, wal.ErrClosed) {
 		t.Errorf("after Close: got %v, want ErrClosed", err)
+	}
+}
+
+// A change may be made after a snapshot has visited its table. If its write fails, it is lost until
+// the next snapshot is in force, and not only until this one is.
+func TestLostUntilASnapshotHasIt(t *testing.T) {
+	dir := t.TempDir()
+	l, c, err := openColors(dir)
+	if err == nil {
+		err = errors.Join(c.set(l, "sky", "blue"), l.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken atomic.Bool
+	visited, goOn := make(chan bool), make(chan bool)
+	c = &colors{values: map[string]string{}}
+	l = &wal.Log{Dir: dir, Size: 1 << 20, Logger: slog.New(slog.DiscardHandler), Tables: map[wal.TableID]wal.Table{1: {
+		Load: func(_, _ []byte) error { return nil },
+		Each: func(put func(key, value []byte), _ func() error) error {
+			c.mu.Lock()
+			for key, value := range c.values {
+				put([]byte(key), []byte(value))
+			}
+			c.mu.Unlock()
+			visited <- true
+			<-goOn
+			return nil
+		},
+	}}, Sync: func(f *os.File) error {
+		if broken.Load() {
+			return errors.New("I/O error")
+		}
+		return f.Sync()
+	}}
+	if err := l.Open(); err != nil {
+		t.Fatal(err)
+	}
+	<-visited
+	goOn <- true // that of the start
+	l.Rewrite()
+	<-visited
+	broken.Store(true)
+	ticket, err := l.Put(wal.Change{Table: 1, Key: []byte("sky"), Value: []byte("red")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	c.values["sky"] = "red"
+	c.mu.Unlock()
+	if err := l.Wait(ticket); err == nil {
+		t.Error("the write did not fail")
+	}
+	broken.Store(false)
+	goOn <- true
+	<-visited // the next snapshot begins: the first one is in force
+	if !l.Lost(ticket) {
+		t.Error("the change is in no file, and counts as stored")
+	}
+	goOn <- true
+	fixture.Eventually(t, "the next snapshot has the change", func() bool { return !l.Lost(ticket) })
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, c, err = openColors(dir)
+	if err != nil || c.values["sky"] != "red" {
+		t.Errorf("got %q, %v after a restart, want red", c.values["sky"], err)
 	}
 }
 

@@ -24,7 +24,9 @@ func (l *Log) snapshot(generation uint64, barrier func() error) error {
 	}
 	l.mu.Lock()
 	l.limit = max(l.Size, 2*size)
-	l.failed = slices.DeleteFunc(l.failed, func(f failure) bool { return f.last <= cut }) // the snapshot has their changes
+	// The snapshot has the changes of all batches before cut. The batch cut itself was still being
+	// filled: what joined it later may have changed a value that was already written.
+	l.failed = slices.DeleteFunc(l.failed, func(f failure) bool { return f.last < cut })
 	l.mu.Unlock()
 	return nil
 }
