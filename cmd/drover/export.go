@@ -189,10 +189,6 @@ func applyObjects(manifests string, data []byte, file string, dryRun bool, stdou
 	if err != nil {
 		return 0, cli.PrintMistakes(manifests, err, stderr)
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return 0, err
-	}
 	before, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
@@ -217,7 +213,7 @@ func applyObjects(manifests string, data []byte, file string, dryRun bool, stdou
 	if dryRun {
 		return len(all), nil
 	}
-	if err := atomicfile.Write(file, after, info.Mode().Perm()); err != nil {
+	if err := atomicfile.Rewrite(file, after, 0o600); err != nil {
 		return 0, err
 	}
 	return len(all), nil

@@ -37,14 +37,17 @@ func (f *Farm) Finish() pools.Config {
 		f.DHCP, c.Server.DHCP = pools.DHCPProxy, pools.DHCPProxy
 	}
 	for _, n := range f.networks {
-		c.Subnets = append(c.Subnets, f.subnet(n))
+		if !n.there {
+			c.Subnets = append(c.Subnets, f.subnet(n))
+		}
 	}
 	f.shareGlobal(c.Subnets)
 	if f.SelfMade {
 		selfMade(c.Subnets)
 	}
-	f.nodes(machines, c.Subnets)
-	f.landings(c.Subnets)
+	subnets := f.withThere(c.Subnets)
+	f.nodes(machines, subnets)
+	f.landings(subnets)
 	if len(f.pools) == 0 {
 		f.PoolNamed(f.Pool)
 		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
@@ -70,7 +73,10 @@ func (f *Farm) usable(machines []*Machine) {
 			low, high = 32, 126
 		}
 		other := slices.IndexFunc(f.networks, func(o *Network) bool { return o.Prefix.Overlaps(n.Prefix) })
+		there := slices.IndexFunc(f.there, func(s pools.Subnet) bool { return s.CIDR.Overlaps(n.Prefix) && s.CIDR.Masked() != n.Prefix })
 		switch {
+		case there >= 0:
+			f.LeftOut(n.At, "network %s overlaps %s, which the config has: that one stays", n.Prefix, f.there[there].CIDR)
 		case n.Prefix.Bits() < low || n.Prefix.Bits() > high:
 			f.LeftOut(n.At, "network %s: its prefix length is not from %d to %d", n.Prefix, low, high)
 		case other >= 0:
@@ -79,10 +85,20 @@ func (f *Farm) usable(machines []*Machine) {
 			f.networks = append(f.networks, n)
 		}
 	}
+	for _, s := range f.there {
+		if f.networkWith(s.CIDR.Masked()) == nil {
+			f.Network(s.CIDR, pools.Origin{}).there = true
+		}
+	}
 	for _, m := range machines {
 		f.guess(m.At, m.IP, 24)
 		f.guess(m.At, m.IP6, 64)
 	}
+}
+
+// withThere returns subnets, and those that only the config has that the import adds to.
+func (f *Farm) withThere(subnets []pools.Subnet) []pools.Subnet {
+	return slices.Concat(subnets, slices.DeleteFunc(slices.Clone(f.there), func(s pools.Subnet) bool { return !f.networkWith(s.CIDR.Masked()).there }))
 }
 
 // guess adds a network around the address of a machine that is in none.
@@ -91,6 +107,9 @@ func (f *Farm) guess(at pools.Origin, a netip.Addr, bits int) {
 		return
 	}
 	p := netip.PrefixFrom(a, bits).Masked()
+	if slices.ContainsFunc(f.networks, func(n *Network) bool { return n.Prefix.Overlaps(p) }) {
+		return
+	}
 	f.Network(p, at)
 	f.Lost(at, "the network of %s is not named: %s is a guess (name the right one with --subnet)", a, p)
 	f.Comment("CHANGE: a guess, as the network is not named.", "subnets", p.String())
