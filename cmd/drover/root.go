@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,15 +89,16 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(status.NewCommand(), doctor.NewCommand())
 	complete.Install(root)
 	addHelp(root)
-	refuseEmpty(root)
+	checkFirst(root)
 	return root
 }
 
-// refuseEmpty makes an empty argument an error of all commands. It is a shell variable that is
-// not set, mostly, and a list of names without a name must not stand for all.
-func refuseEmpty(cmd *cobra.Command) {
+// checkFirst makes all commands check their arguments and flags before anything else, so that
+// these errors are of usage. An empty argument is one: it is a shell variable that is not set,
+// mostly, and a list of names without a name must not stand for all.
+func checkFirst(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		refuseEmpty(sub)
+		checkFirst(sub)
 	}
 	if cmd.HasSubCommands() { // its argument is the name of one
 		return
@@ -108,10 +110,12 @@ func refuseEmpty(cmd *cobra.Command) {
 				return fmt.Errorf("%s: argument %d is empty (is a variable of the shell not set?)", cmd.CommandPath(), i+1)
 			}
 		}
-		if check == nil {
-			return nil
+		if check != nil {
+			if err := check(cmd, args); err != nil {
+				return err
+			}
 		}
-		return check(cmd, args)
+		return cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
 	}
 }
 
