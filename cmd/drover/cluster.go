@@ -191,6 +191,10 @@ func credentialsMode(file string) os.FileMode {
 
 // writeCredentials writes drover's own kubeconfig of a cluster.
 func writeCredentials(cmd *cobra.Command, admin, file string, lifetime time.Duration, each *cli.Each) error {
+	file, err := atomicfile.Follow(file)
+	if err != nil {
+		return err
+	}
 	kubeconfig, end, err := inspect.Credentials(cmd.Context(), admin, lifetime)
 	if err == nil {
 		err = atomicfile.Write(file, kubeconfig, credentialsMode(file))

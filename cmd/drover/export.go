@@ -25,7 +25,8 @@ import (
 const maxManifests = 64 << 20
 
 func newExportCommand() *cobra.Command {
-	var file, format, namespace, rules string
+	var file, format, namespace string
+	var rules []string
 	c := &cli.Client{}
 	cmd := &cobra.Command{
 		Use:   "export",
@@ -54,7 +55,7 @@ The way back is drover apply.`,
 				return node.Export(cmd, c, rules, format)
 			case format != "objects":
 				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--format %q: want objects, nodes or csv", format)}
-			case rules != "":
+			case len(rules) > 0:
 				return &cli.Error{Code: cli.Usage, Err: errors.New("--selector is for --format nodes and csv")}
 			}
 			return export(file, namespace, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -63,7 +64,7 @@ The way back is drover apply.`,
 	cli.ConfigFlag(cmd, &file)
 	cmd.Flags().StringVar(&format, "format", "objects", "objects: YAML documents for kubectl; nodes, csv: nodes of the running server")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "drover", "namespace of the objects")
-	cmd.Flags().StringVarP(&rules, "selector", "l", "", "of nodes: rules such as pool=compute,tag=storage")
+	node.RulesFlag(cmd, &rules, "of nodes: rules such as pool=compute,tag=storage")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"objects", "nodes", "csv"}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags(cmd)
 	return cmd
@@ -188,10 +189,6 @@ func applyObjects(manifests string, data []byte, file string, dryRun bool, stdou
 	if err != nil {
 		return 0, cli.PrintMistakes(manifests, err, stderr)
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return 0, err
-	}
 	before, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
@@ -216,7 +213,7 @@ func applyObjects(manifests string, data []byte, file string, dryRun bool, stdou
 	if dryRun {
 		return len(all), nil
 	}
-	if err := atomicfile.Write(file, after, info.Mode().Perm()); err != nil {
+	if err := atomicfile.Rewrite(file, after, 0o600); err != nil {
 		return 0, err
 	}
 	return len(all), nil

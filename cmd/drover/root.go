@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +89,34 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(status.NewCommand(), doctor.NewCommand())
 	complete.Install(root)
 	addHelp(root)
+	checkFirst(root)
 	return root
+}
+
+// checkFirst makes all commands check their arguments and flags before anything else, so that
+// these errors are of usage. An empty argument is one: it is a shell variable that is not set,
+// mostly, and a list of names without a name must not stand for all.
+func checkFirst(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		checkFirst(sub)
+	}
+	if cmd.HasSubCommands() { // its argument is the name of one
+		return
+	}
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		for i, arg := range args {
+			if strings.TrimSpace(arg) == "" {
+				return fmt.Errorf("%s: argument %d is empty (is a variable of the shell not set?)", cmd.CommandPath(), i+1)
+			}
+		}
+		if check != nil {
+			if err := check(cmd, args); err != nil {
+				return err
+			}
+		}
+		return cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+	}
 }
 
 // addHelp adds the commands help and completion, which cobra otherwise adds later, with
@@ -101,6 +130,7 @@ func addHelp(root *cobra.Command) {
 			cmd.Example = "  drover help node set"
 		case "completion":
 			cmd.Example = "  drover completion bash > /etc/bash_completion.d/drover"
+			cli.Group(cmd) // a shell that it does not know is an error
 			for _, shell := range cmd.Commands() {
 				shell.Example = "  drover completion " + shell.Name()
 			}

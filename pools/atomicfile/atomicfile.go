@@ -32,8 +32,8 @@ func Write(path string, data []byte, mode os.FileMode) error {
 
 // Create calls fill with a new hidden file beside path, and then makes it the file path
 // with the permissions mode, durably. What root writes has the owner of the file before, or
-// else of the directory, see [Own]. Create replaces a file or a symbolic link at path. The
-// directory must exist.
+// else of the directory, see [Own]. Create replaces a file or a symbolic link at path; [Follow]
+// is for links that stay. The directory must exist.
 func Create(path string, mode os.FileMode, fill func(*os.File) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")

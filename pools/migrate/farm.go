@@ -53,6 +53,7 @@ type Farm struct {
 	asked    Options // without the defaults
 	served   bool    // Interfaces are those of the other config
 	networks []*Network
+	there    pools.Config // that the import adds to; the zero Config: none
 	pools    []*pools.Pool
 	lands    []*CatchAll
 	tags     map[string]*tag
@@ -83,7 +84,8 @@ type Network struct {
 	Lease   pools.Duration
 	Relays  []netip.Addr
 
-	tag string // with the options that are no fields of a subnet
+	tag   string // with the options that are no fields of a subnet
+	there bool   // only the config that the import adds to has the network
 }
 
 // CatchAll is a range of addresses for unknown machines.
@@ -147,14 +149,22 @@ func (f *Farm) Serve(at pools.Origin, name string) {
 // Network returns the network with a prefix, and adds it if it is new.
 func (f *Farm) Network(p netip.Prefix, at pools.Origin) *Network {
 	p = p.Masked()
+	if n := f.networkWith(p); n != nil {
+		return n
+	}
+	n := &Network{At: at, Prefix: p, Scope: Scope{Name: "subnet " + p.String()}}
+	f.networks = append(f.networks, n)
+	return n
+}
+
+// networkWith returns the network with a masked prefix, or nil.
+func (f *Farm) networkWith(p netip.Prefix) *Network {
 	for _, n := range f.networks {
 		if n.Prefix == p {
 			return n
 		}
 	}
-	n := &Network{At: at, Prefix: p, Scope: Scope{Name: "subnet " + p.String()}}
-	f.networks = append(f.networks, n)
-	return n
+	return nil
 }
 
 // Networks returns all networks so far.

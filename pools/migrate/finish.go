@@ -32,19 +32,25 @@ func (f *Farm) Finish() pools.Config {
 		f.AddCluster(pools.Cluster{Name: name, Kubeconfig: name + ".kubeconfig"})
 	}
 	c := pools.Config{Server: pools.Server{Interfaces: f.Interfaces, Address: f.Address, DHCP: f.DHCP}, Clusters: f.clusters}
-	if len(f.networks) == 0 && f.DHCP == "" {
+	if f.there.Server.DHCP != "" {
+		c.Server.DHCP = f.asked.DHCP // what a reader proposes is for a config of its own
+	}
+	if len(f.networks) == 0 && f.mode() == "" {
 		f.Lost(pools.Origin{}, "no network is named: dhcp: proxy is written, with which another server gives the addresses (--subnet names networks)")
 		f.DHCP, c.Server.DHCP = pools.DHCPProxy, pools.DHCPProxy
 	}
 	for _, n := range f.networks {
-		c.Subnets = append(c.Subnets, f.subnet(n))
+		if !n.there {
+			c.Subnets = append(c.Subnets, f.subnet(n))
+		}
 	}
 	f.shareGlobal(c.Subnets)
 	if f.SelfMade {
 		selfMade(c.Subnets)
 	}
-	f.nodes(machines, c.Subnets)
-	f.landings(c.Subnets)
+	subnets := f.withThere(c.Subnets)
+	f.nodes(machines, subnets)
+	f.landings(subnets)
 	if len(f.pools) == 0 {
 		f.PoolNamed(f.Pool)
 		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
@@ -59,6 +65,10 @@ func (f *Farm) Finish() pools.Config {
 	return c
 }
 
+// mode returns how machines get their addresses: as the operator says, or as the config does that
+// the import adds to.
+func (f *Farm) mode() pools.DHCPMode { return cmp.Or(f.asked.DHCP, f.there.Server.DHCP, f.DHCP) }
+
 // usable drops the networks that drover cannot have, and guesses those of machines that
 // have none.
 func (f *Farm) usable(machines []*Machine) {
@@ -70,7 +80,10 @@ func (f *Farm) usable(machines []*Machine) {
 			low, high = 32, 126
 		}
 		other := slices.IndexFunc(f.networks, func(o *Network) bool { return o.Prefix.Overlaps(n.Prefix) })
+		there := slices.IndexFunc(f.there.Subnets, func(s pools.Subnet) bool { return s.CIDR.Overlaps(n.Prefix) && s.CIDR.Masked() != n.Prefix })
 		switch {
+		case there >= 0:
+			f.LeftOut(n.At, "network %s overlaps %s, which the config has: that one stays", n.Prefix, f.there.Subnets[there].CIDR)
 		case n.Prefix.Bits() < low || n.Prefix.Bits() > high:
 			f.LeftOut(n.At, "network %s: its prefix length is not from %d to %d", n.Prefix, low, high)
 		case other >= 0:
@@ -79,10 +92,20 @@ func (f *Farm) usable(machines []*Machine) {
 			f.networks = append(f.networks, n)
 		}
 	}
+	for _, s := range f.there.Subnets {
+		if f.networkWith(s.CIDR.Masked()) == nil {
+			f.Network(s.CIDR, pools.Origin{}).there = true
+		}
+	}
 	for _, m := range machines {
 		f.guess(m.At, m.IP, 24)
 		f.guess(m.At, m.IP6, 64)
 	}
+}
+
+// withThere returns subnets, and those that only the config has that the import adds to.
+func (f *Farm) withThere(subnets []pools.Subnet) []pools.Subnet {
+	return slices.Concat(subnets, slices.DeleteFunc(slices.Clone(f.there.Subnets), func(s pools.Subnet) bool { return !f.networkWith(s.CIDR.Masked()).there }))
 }
 
 // guess adds a network around the address of a machine that is in none.
@@ -91,6 +114,9 @@ func (f *Farm) guess(at pools.Origin, a netip.Addr, bits int) {
 		return
 	}
 	p := netip.PrefixFrom(a, bits).Masked()
+	if slices.ContainsFunc(f.networks, func(n *Network) bool { return n.Prefix.Overlaps(p) }) {
+		return
+	}
 	f.Network(p, at)
 	f.Lost(at, "the network of %s is not named: %s is a guess (name the right one with --subnet)", a, p)
 	f.Comment("CHANGE: a guess, as the network is not named.", "subnets", p.String())
@@ -246,7 +272,7 @@ func (f *Farm) bootable(m *Machine, subnets []pools.Subnet) bool {
 		return true
 	case m.IP6.IsValid() && !in6:
 		f.LeftOut(m.At, "%s: address %s is in none of the networks (name its network with --subnet)", about, m.IP6)
-	case !m.IP.IsValid() && !m.IP6.IsValid() && f.DHCP != pools.DHCPProxy:
+	case !m.IP.IsValid() && !m.IP6.IsValid() && f.mode() != pools.DHCPProxy:
 		f.LeftOut(m.At, "%s has no address, and a node of drover has a fixed one (give it one, or leave it to a catch-all pool)", about)
 	case !m.IP.IsValid():
 		return true

@@ -45,6 +45,7 @@ type Result struct {
 	target *Import
 	text   []byte // the config
 	change bool   // it differs from the file that is there
+	wrong  bool   // it has mistakes
 }
 
 // maxConfig bounds the config file to compare with, in bytes.
@@ -60,11 +61,11 @@ func (i *Import) Run(ctx context.Context) (*Result, error) {
 	if err := i.Read(f); err != nil {
 		return nil, err
 	}
-	c := f.Finish()
-	old, stored, err := i.open(ctx)
+	old, stored, err := i.open(ctx, f)
 	if err != nil {
 		return nil, err
 	}
+	c := f.Finish()
 	r := &Result{target: i}
 	changes := importer.CompareNodes(nodesOf(&c), stored)
 	i.accept(&c, changes)
@@ -93,8 +94,8 @@ func (i *Import) Run(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// open reads what is there already.
-func (i *Import) open(ctx context.Context) (old *yaml.Node, stored importer.Stored, err error) {
+// open reads what is there already. The farm gets the config.
+func (i *Import) open(ctx context.Context, f *Farm) (old *yaml.Node, stored importer.Stored, err error) {
 	if i.Apply {
 		nodes, err := i.API.Nodes(ctx)
 		return nil, importer.Stored{Nodes: nodes, Fixed: importer.DeclaredElsewhere}, err
@@ -117,6 +118,7 @@ func (i *Import) open(ctx context.Context) (old *yaml.Node, stored importer.Stor
 	if err != nil {
 		return nil, stored, err
 	}
+	f.there = farm.Config
 	old = &yaml.Node{}
 	return old, importer.Stored{Nodes: farm.Nodes()}, yaml.Unmarshal(data, old)
 }
@@ -173,6 +175,7 @@ func (r *Result) checked() {
 	}
 	name := cmp.Or(r.target.Output, r.target.Config, "the config")
 	_, err := config.ParseText(&include.Text{File: name, Main: r.text})
+	r.wrong = err != nil
 	if mistakes, ok := errors.AsType[mistake.Errors](err); ok {
 		for _, m := range mistakes {
 			r.Notes = append(r.Notes, Note{Origin: m.Origin, Kind: Unknown, Text: "the result has a mistake: " + m.Msg + " (" + m.Hint + ")"})
@@ -203,7 +206,7 @@ func (r *Result) count() {
 func (r *Result) Config() []byte { return r.text }
 
 // Write writes the config to the output file, or to w. It writes nothing with Apply or
-// DryRun, nor a file that would stay the same.
+// DryRun, nor a file that would stay the same. A config with mistakes replaces no file.
 func (r *Result) Write(w io.Writer) error {
 	t := r.target
 	switch {
@@ -215,11 +218,10 @@ func (r *Result) Write(w io.Writer) error {
 	case !r.change:
 		return nil
 	}
-	mode := os.FileMode(0o600) // it may hold the hash of a password
-	if info, err := os.Stat(t.Output); err == nil {
-		mode = info.Mode().Perm()
+	if _, err := os.Stat(t.Output); err == nil && r.wrong {
+		return fmt.Errorf("%s stays as it is: the result has mistakes, see the report", t.Output)
 	}
-	return atomicfile.Write(t.Output, r.text, mode)
+	return atomicfile.Rewrite(t.Output, r.text, 0o600) // it may hold the hash of a password
 }
 
 // Summary returns the outcome as one line.

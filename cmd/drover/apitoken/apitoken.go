@@ -6,8 +6,10 @@ package apitoken
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +17,6 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/web/client"
 )
 
@@ -33,14 +34,15 @@ func roles() (all []string) {
 }
 
 func newCreateCommand(c *cli.Client) *cobra.Command {
-	var role, file string
+	var role string
 	var of []string
 	var ttl time.Duration
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token of the REST API with a role",
 		Long: `Create prints a new token, or writes it to a file that its owner alone can read.
-drover keeps only its hash: nobody can show it again.
+drover keeps only its hash: nobody can show it again. A file that exists is replaced only if it
+is empty or holds a token.
 
   metrics   read /metrics
   viewer    and read everything that is not secret
@@ -50,7 +52,10 @@ drover keeps only its hash: nobody can show it again.
   drover token create night-shift --role operator --pool compute --ttl 12h`,
 		Args: cobra.ExactArgs(1),
 	}
-	show(cmd, &file, func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
+	show(cmd, func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
+		if err := check(cmd, of, ttl); err != nil {
+			return pools.NewAPIToken{}, &cli.Error{Code: cli.Usage, Err: err}
+		}
 		req := pools.APITokenRequest{Name: args[0], Role: pools.Role(role), Pools: of, TTL: pools.Duration(ttl)}
 		return cli.Send(ctx, c, client.CreateToken, req)
 	})
@@ -63,8 +68,20 @@ drover keeps only its hash: nobody can show it again.
 	return cmd
 }
 
+// check rejects flags that are given without a value, such as a variable of a script that is not
+// set: without them a token would be one for all pools, or one without an end.
+func check(cmd *cobra.Command, of []string, ttl time.Duration) error {
+	empty := func(pool string) bool { return strings.TrimSpace(pool) == "" }
+	switch f := cmd.Flags(); {
+	case f.Changed("pool") && (len(of) == 0 || slices.ContainsFunc(of, empty)):
+		return errors.New("--pool: the name of the pool is empty (leave --pool out for all pools)")
+	case f.Changed("ttl") && ttl <= 0:
+		return fmt.Errorf("--ttl %s: want more than nothing (leave --ttl out for a token that never expires)", ttl)
+	}
+	return nil
+}
+
 func newRotateCommand(c *cli.Client) *cobra.Command {
-	var file string
 	cmd := &cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Give a token of the REST API another secret",
@@ -73,33 +90,50 @@ the page that began with it, end at once. A token that expires lives as long aga
 		Example: "  drover token rotate ci\n  drover token rotate prometheus --write /etc/prometheus/drover.token",
 		Args:    cobra.ExactArgs(1),
 	}
-	show(cmd, &file, func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
+	show(cmd, func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
 		return cli.Send(ctx, c, client.RotateToken, client.None{}, args[0])
 	})
 	return cmd
 }
 
-// show makes a command print the token that get returns, or write it to file.
-func show(cmd *cobra.Command, file *string, get func(context.Context, []string) (pools.NewAPIToken, error)) {
-	cmd.Flags().StringVar(file, "write", "", "write the token to this file, with mode 0600, and do not print it")
-	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
-		made, err := get(ctx, args)
-		if err != nil || *file == "" {
-			return made, err
+// show makes a command print the token that get returns, or write it to the file of --write.
+func show(cmd *cobra.Command, get func(context.Context, []string) (pools.NewAPIToken, error)) {
+	var file string
+	cmd.Flags().StringVar(&file, "write", "", "write the token to this file, with mode 0600, and do not print it")
+	held := "" // the name of a token whose secret only this command has
+	cli.Show(cmd, "text", func(ctx context.Context, args []string) (made pools.NewAPIToken, err error) {
+		request := func() (string, error) {
+			made, err = get(ctx, args)
+			held = made.Name
+			return made.Token, err
 		}
-		if err := atomicfile.Write(*file, []byte(made.Token+"\n"), 0o600); err != nil {
-			return made, fmt.Errorf("token %q is made, and could not be written: %w (rotate it)", made.Name, err)
+		switch {
+		case file != "":
+			if err = writeSecret(file, request); err == nil {
+				made.Token, held = "", ""
+			}
+		case cmd.Flags().Changed("write"):
+			err = &cli.Error{Code: cli.Usage, Err: errors.New("--write: the name of the file is empty")}
+		default:
+			_, err = request()
 		}
-		made.Token = ""
-		return made, nil
+		return made, err
 	}, func(w io.Writer, t pools.NewAPIToken) error {
 		if t.Token == "" {
-			_, err := fmt.Fprintf(w, "wrote %s\n", *file)
+			_, err := fmt.Fprintf(w, "wrote %s\n", file)
 			return err
 		}
 		_, err := fmt.Fprintln(w, t.Token)
 		return err
 	})
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if err != nil && held != "" {
+			err = fmt.Errorf("token %q is made, and its secret is lost: %w (drover token rotate %s gives it another)", held, err, held)
+		}
+		return err
+	}
 }
 
 func newListCommand(c *cli.Client) *cobra.Command {

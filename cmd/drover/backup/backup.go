@@ -91,7 +91,7 @@ A server that runs with the directory is not disturbed: restore refuses, unless 
 --now or --at-restart. With --now the server begins anew with the backup: it refuses new
 requests, lets running transfers end (server.grace), and serves again. With --at-restart the
 backup is in force when the server starts again, and what changes until then is lost. With
---check it restores nothing.`,
+--check it restores nothing. --now asks the server of --state, by the token in that directory.`,
 		Example: "  drover restore /root/drover.backup --check\n  drover restore /root/drover.backup\n  drover restore /root/drover.backup --now\n  drover restore /root/drover.backup --at-restart -y",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
@@ -113,10 +113,7 @@ func (r *restore) run(cmd *cobra.Command, file string) (err error) {
 		return err
 	}
 	tries := os.TempDir()
-	if !r.check {
-		if err := makeState(r.dir); err != nil {
-			return err
-		}
+	if !r.check && !r.gone(".") {
 		tries = r.dir
 	}
 	nodes, err := b.Try(tries)
@@ -136,34 +133,52 @@ func (r *restore) run(cmd *cobra.Command, file string) (err error) {
 	})
 }
 
-// install restores a backup that was checked, and says what it has done.
+// install restores a backup that was checked, and says what it has done. Until the operator
+// agrees it makes no file and no directory.
 func (r *restore) install(cmd *cobra.Command, b *backup.Backup, nodes int) (done string, err error) {
 	question := fmt.Sprintf("replace the state in %s by that of %s UTC, with %d nodes of the API?", r.dir, b.Created.Format(time.DateTime), nodes)
-	if r.next {
-		if err := cli.Confirm(cmd, r.yes, question); err != nil {
+	alone := !r.now && !r.next // no server may run
+	var lock *os.File
+	defer func() {
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
+	if alone && !r.gone(state.FileName) {
+		if lock, err = r.lock(); err != nil {
 			return "", err
 		}
-		return "it is in force from the next start of drover on", b.Stage(r.dir)
 	}
-	if r.now {
-		if err := cli.Confirm(cmd, r.yes, question); err != nil {
-			return "", err
-		}
-		return "the server has begun anew with it", r.replace(cmd, b)
-	}
-	lock, err := state.Lock(r.dir, time.Second)
-	if err != nil {
-		return "", fmt.Errorf("%w: stop it first (systemctl stop drover), or give --now or --at-restart", err)
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
 	if err := cli.Confirm(cmd, r.yes, question); err != nil {
 		return "", err
+	}
+	if err := makeState(r.dir); err != nil {
+		return "", err
+	}
+	switch {
+	case r.next:
+		return "it is in force from the next start of drover on", b.Stage(r.dir)
+	case r.now:
+		return "the server has begun anew with it", r.replace(cmd, b)
+	case lock == nil:
+		if lock, err = r.lock(); err != nil {
+			return "", err
+		}
 	}
 	if err := b.Stage(r.dir); err != nil {
 		return "", err
 	}
 	_, err = backup.FinishLocked(r.dir, lock)
 	return "restored", err
+}
+
+// lock locks the state against a server that runs.
+func (r *restore) lock() (*os.File, error) {
+	lock, err := state.Lock(r.dir, time.Second)
+	if err != nil {
+		err = fmt.Errorf("%w: stop it first (systemctl stop drover), or give --now or --at-restart", err)
+	}
+	return lock, err
 }
 
 // makeState makes the state directory of a server that has never run.

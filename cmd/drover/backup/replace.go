@@ -26,6 +26,7 @@ const (
 
 // replace restores a backup under a server that runs, and waits until it serves again.
 func (r *restore) replace(cmd *cobra.Command, b *backup.Backup) error {
+	r.client.InState(r.dir)
 	sum, err := b.Propose(r.dir)
 	if err != nil {
 		return err
@@ -61,6 +62,8 @@ func (r *restore) gone(name string) bool {
 
 // answers reports whether a server answers. The token may be another one now.
 func (r *restore) answers(cmd *cobra.Command) bool {
-	_, err := cli.Get(cmd.Context(), cli.ClientOf(cmd), client.Version)
+	c := cli.ClientOf(cmd)
+	c.InState(r.dir)
+	_, err := cli.Get(cmd.Context(), c, client.Version)
 	return cli.CodeOf(err) != cli.Unreachable
 }

@@ -27,6 +27,7 @@ type Client struct {
 	base      string // https://drover.example.org:8443
 	tokenFile string
 	context   string
+	elsewhere bool                   // a server of this host with another state directory than the default
 	changed   func(flag string) bool // reports whether a flag was given
 	on        *target                // the server, once it is known
 }
@@ -40,6 +41,15 @@ func (c *Client) Flags(cmd *cobra.Command) {
 	f.StringVar(&c.context, "context", "", "server that you have logged in to (drover context list)")
 	c.changed = f.Changed
 	_ = cmd.MarkPersistentFlagFilename("token-file")
+}
+
+// InState makes the server of a state directory the one to ask, with the token and the address in
+// it, unless flags or the environment say which. The default directory changes nothing.
+func (c *Client) InState(dir string) {
+	if filepath.Clean(dir) == DefaultState || c.hasToken() {
+		return
+	}
+	c.tokenFile, c.elsewhere = filepath.Join(dir, "api.token"), true
 }
 
 // ClientOf returns a client by the flags of a command, which [Client.Flags] added; nil if it

@@ -19,7 +19,7 @@ const socketEnv = "DROVER_SOCKET"
 // socket returns the unix socket of the server of this host, if nothing says another server
 // or token, and this user may connect.
 func (c *Client) socket() (path string, there bool) {
-	if c.changed("api") || os.Getenv("DROVER_API") != "" || c.hasToken() {
+	if c.elsewhere || c.changed("api") || os.Getenv("DROVER_API") != "" || c.hasToken() {
 		return "", false
 	}
 	path = cmp.Or(os.Getenv(socketEnv), pools.DefaultSocket)

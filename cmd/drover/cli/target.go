@@ -57,7 +57,7 @@ func (c *Client) find() (*target, error) {
 
 // chosen returns the context to use, if it is one.
 func (c *Client) chosen() (x contexts.Context, ok bool, err error) {
-	if c.context == "" && (c.changed("api") || os.Getenv("DROVER_API") != "") {
+	if c.context == "" && (c.elsewhere || c.changed("api") || os.Getenv("DROVER_API") != "") {
 		return x, false, nil
 	}
 	if c.context != "" && c.changed("api") {

@@ -62,6 +62,7 @@ warnings are none.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		d.images = cmp.Or(d.images, filepath.Join(d.state, "images"))
 		d.loaders = cmp.Or(d.loaders, filepath.Join(d.state, "loaders"))
+		d.api.InState(d.state)
 		d.examine(cmd.Context())
 		if err := output.Print(cmd, d.findings, d.findings.Write); err != nil {
 			return err

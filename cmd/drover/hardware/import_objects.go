@@ -3,8 +3,6 @@ package hardware
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
@@ -74,13 +72,5 @@ func (c *configFlags) writeObjects(cmd *cobra.Command, m *manifests.Result) erro
 	case !m.Changed():
 		return nil
 	}
-	mode := os.FileMode(0o600) // it may hold the hash of a password
-	info, err := os.Stat(c.Output)
-	switch {
-	case err == nil:
-		mode = info.Mode().Perm()
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	return atomicfile.Write(c.Output, m.Text, mode)
+	return atomicfile.Rewrite(c.Output, m.Text, 0o600) // it may hold the hash of a password
 }

@@ -36,7 +36,7 @@ func (a *Apply) Flags(cmd *cobra.Command) {
 	a.client.Flags(cmd)
 	a.flags(cmd, false)
 	cmd.Flags().BoolVar(&a.prune, "prune", false, "also remove those of the server that the file does not have, in the pools that it names")
-	cmd.Flags().StringVarP(&a.sel.rules, "selector", "l", "", "--prune removes those that these rules choose, in place of those of the pools")
+	a.sel.flag(cmd, "--prune removes those that these rules choose, in place of those of the pools")
 	for _, name := range onlyNodes {
 		flag := cmd.Flag(name)
 		flag.Usage = "nodes: " + flag.Usage
@@ -61,8 +61,11 @@ func (a *Apply) OnlyNodes(cmd *cobra.Command) error {
 
 // Run applies a file.
 func (a *Apply) Run(cmd *cobra.Command, file string, data []byte) error {
-	if a.sel.rules != "" && !a.prune {
+	if !a.sel.isZero() && !a.prune {
 		return &cli.Error{Code: cli.Usage, Err: errors.New("--selector says what --prune removes: give both")}
+	}
+	if _, _, err := a.sel.parts(); err != nil {
+		return err
 	}
 	entries, err := nodefile.Read(file, data)
 	if err != nil {
@@ -155,7 +158,7 @@ func equal(a, b *pools.PoolNode) bool {
 // chassis stay: they would come back.
 func (a *Apply) pruned(ctx context.Context, entries []nodefile.Entry, all []pools.NodeInfo) (gone []pools.NodeChange, err error) {
 	inPools := nodefile.Pools(entries)
-	if a.sel.rules != "" {
+	if !a.sel.isZero() {
 		if all, err = a.sel.nodes(ctx, &a.client); err != nil {
 			return nil, err
 		}
@@ -165,7 +168,7 @@ func (a *Apply) pruned(ctx context.Context, entries []nodefile.Entry, all []pool
 		kept[e.Node.Name] = true
 	}
 	for _, n := range all {
-		if kindOf(&n) == "api" && !kept[n.Name] && (a.sel.rules != "" || inPools[n.Pool]) {
+		if kindOf(&n) == "api" && !kept[n.Name] && (!a.sel.isZero() || inPools[n.Pool]) {
 			gone = append(gone, pools.NodeChange{Old: &n.PoolNode})
 		}
 	}
@@ -183,8 +186,8 @@ func fitsRequest(changes []pools.NodeChange) error {
 }
 
 // Export prints the nodes of a server that were added to it, as [Apply] reads them: in the format
-// nodes or csv.
-func Export(cmd *cobra.Command, c *cli.Client, rules, format string) error {
+// nodes or csv. The rules are those of [RulesFlag].
+func Export(cmd *cobra.Command, c *cli.Client, rules []string, format string) error {
 	sel := selector{rules: rules}
 	all, err := sel.nodes(cmd.Context(), c)
 	if err != nil {

@@ -34,18 +34,22 @@ func (ch *change) flags(cmd *cobra.Command, selecting bool) {
 	cli.YesFlag(cmd, &ch.yes)
 	ch.output.Flag(cmd, "text", "name", "json", "yaml")
 	if selecting {
-		cmd.Flags().StringVarP(&ch.sel.rules, "selector", "l", "", "rules such as pool=compute,tag=storage,state!=ready")
+		ch.sel.flag(cmd, "rules such as pool=compute,tag=storage,state!=ready")
 	}
+}
+
+// nodes returns the nodes that the operator has chosen by names or by rules.
+func (ch *change) nodes(cmd *cobra.Command, names []string) ([]pools.NodeInfo, error) {
+	if ch.sel.names = names; ch.sel.isZero() {
+		return nil, &cli.Error{Code: cli.Usage, Err: errors.New("which nodes? give names, ranges, or rules with --selector")}
+	}
+	return ch.sel.nodes(cmd.Context(), ch.api)
 }
 
 // run changes the chosen nodes by edit. It shows what changes, and asks unless each of
 // several nodes was named.
 func (ch *change) run(cmd *cobra.Command, names []string, edit func(*pools.PoolNode) error) error {
-	ch.sel.names = names
-	if len(names) == 0 && ch.sel.rules == "" {
-		return &cli.Error{Code: cli.Usage, Err: errors.New("which nodes? give names, ranges, or rules with --selector")}
-	}
-	nodes, err := ch.sel.nodes(cmd.Context(), ch.api)
+	nodes, err := ch.nodes(cmd, names)
 	if err != nil {
 		return err
 	}
@@ -61,7 +65,7 @@ func (ch *change) run(cmd *cobra.Command, names []string, edit func(*pools.PoolN
 		}
 		changes = append(changes, pools.NodeChange{Old: &old, New: &next})
 	}
-	return ch.apply(cmd, changes, ch.sel.rules == "" && !slices.ContainsFunc(names, nodeset.IsPattern))
+	return ch.apply(cmd, changes, ch.sel.typed(nodes))
 }
 
 // apply checks changes on the server, shows them, and makes them in one step. typed: the
@@ -202,6 +206,11 @@ func fieldsOf(n *pools.PoolNode) (map[string]string, error) {
 	return out, nil
 }
 
+// isOne reports whether arguments are the name of one node.
+func isOne(args ...string) bool {
+	return len(args) == 1 && len(nodeset.Words(args[0])) == 1 && !nodeset.IsPattern(args[0])
+}
+
 func newSetCommand(c *cli.Client) *cobra.Command {
 	ch := &change{api: c}
 	var edit edits
@@ -218,7 +227,7 @@ not all typed out by name, it asks. Nodes of the config file are changed there.`
 			if err := edit.check(cmd); err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
 			}
-			if one := cmd.Flags().Changed("ip") || cmd.Flags().Changed("mac"); one && (len(args) != 1 || nodeset.IsPattern(args[0])) {
+			if one := cmd.Flags().Changed("ip") || cmd.Flags().Changed("mac"); one && !isOne(args...) {
 				return &cli.Error{Code: cli.Usage, Err: errors.New("--ip and --mac are for one node")}
 			}
 			return ch.run(cmd, args, edit.apply)
@@ -337,7 +346,7 @@ A machine that runs keeps the old host name, and its Node in the cluster, until 
 		Example: "  drover node rename m1c30 storage-1\n  drover node rename m1c30 storage-1 --dry-run",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if nodeset.IsPattern(args[0]) || strings.Contains(args[0], ",") {
+			if !isOne(args[0]) {
 				return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("%q: rename is for one node", args[0])}
 			}
 			return ch.run(cmd, args[:1], func(n *pools.PoolNode) error { n.Name = args[1]; return nil })

@@ -43,7 +43,7 @@ States: ` + stateList() + `.`,
   drover node list -l tag!=storage -o name
   drover node list -l pool=compute --watch`,
 	}
-	cmd.Flags().StringVarP(&sel.rules, "selector", "l", "", "rules such as pool=compute,tag=storage,state!=ready")
+	sel.flag(cmd, "rules such as pool=compute,tag=storage,state!=ready")
 	order.Flag(cmd, "name", "pool", "ip", "state", "since")
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the changes; for the formats table and json")
 	output.Flag(cmd, "table", "wide", "name", "json", "yaml")
@@ -163,10 +163,28 @@ func statusLines(line func(name, value string), n pools.NodeInfo) {
 	}
 }
 
-// selector chooses nodes by names and rules.
+// selector chooses nodes by names and rules; the zero selector chooses all.
 type selector struct {
 	names []string
-	rules string
+	rules []string // of each --selector; all of them must match
+}
+
+// flag adds the flag --selector to a command.
+func (s *selector) flag(cmd *cobra.Command, usage string) { RulesFlag(cmd, &s.rules, usage) }
+
+// RulesFlag adds the flag --selector, for [Export].
+func RulesFlag(cmd *cobra.Command, rules *[]string, usage string) {
+	cmd.Flags().StringArrayVarP(rules, "selector", "l", nil, usage+"; given several times, all must match")
+}
+
+// isZero reports whether neither names nor rules are given.
+func (s *selector) isZero() bool { return len(s.names) == 0 && len(s.rules) == 0 }
+
+// typed reports whether the operator has typed the name of each of these nodes, and neither a
+// range nor rules that stand for it.
+func (s *selector) typed(nodes []pools.NodeInfo) bool {
+	words := nodeset.Words(strings.Join(s.names, ","))
+	return len(s.rules) == 0 && !slices.ContainsFunc(nodes, func(n pools.NodeInfo) bool { return !slices.Contains(words, n.Name) })
 }
 
 // rule is one rule of a selector.
@@ -199,14 +217,20 @@ func kindOf(n *pools.NodeInfo) string {
 	return "api"
 }
 
-// parse returns the rules.
+// parse returns the rules. A --selector without any, such as one with a variable that is not
+// set, is an error: it would fit all nodes.
 func (s *selector) parse() (rules []rule, err error) {
-	for _, word := range nodeset.Words(s.rules) {
+	if i := slices.IndexFunc(s.rules, isEmpty); i >= 0 {
+		return nil, fmt.Errorf("--selector: %q has no rule", s.rules[i])
+	}
+	for _, word := range nodeset.Words(strings.Join(s.rules, ",")) {
 		key, value, ok := strings.Cut(word, "=")
 		r := rule{key: strings.TrimSuffix(key, "!"), value: value, not: strings.HasSuffix(key, "!")}
 		switch {
 		case !ok || valuesOf[r.key] == nil:
 			return nil, fmt.Errorf("--selector: %q: want key=value or key!=value with one of %s", word, strings.Join(slices.Sorted(maps.Keys(valuesOf)), ", "))
+		case value == "" && (r.key == "pool" || r.key == "tag" || r.key == "from"): // != would fit all nodes
+			return nil, fmt.Errorf("--selector: %q: the value is missing", word)
 		case r.key == "state" && !slices.Contains(pools.NodeStates(), pools.NodeState(value)):
 			return nil, fmt.Errorf("--selector: unknown state %q (one of %s)", value, stateList())
 		}
@@ -240,10 +264,17 @@ func query(names []string, rules []rule) []string {
 	return pairs
 }
 
-// parts returns the names and the rules of the selector.
+// isEmpty reports whether a list of names or rules has none.
+func isEmpty(list string) bool { return len(nodeset.Words(list)) == 0 }
+
+// parts returns the names and the rules of the selector. An argument without a name is an
+// error: without names all nodes are chosen.
 func (s *selector) parts() (names []string, rules []rule, err error) {
 	rules, err = s.parse()
 	names, nameErr := nodeset.Expand(s.names...)
+	if i := slices.IndexFunc(s.names, isEmpty); i >= 0 {
+		nameErr = fmt.Errorf("%q names no node", s.names[i])
+	}
 	if err := errors.Join(err, nameErr); err != nil {
 		return nil, nil, &cli.Error{Code: cli.Usage, Err: err}
 	}

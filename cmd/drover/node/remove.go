@@ -1,14 +1,12 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/cli/nodeset"
 	"drover/pools"
 )
 
@@ -32,11 +30,7 @@ single one that is typed out by name. Nodes of the config file are removed there
 
 // remove removes the chosen nodes.
 func (ch *change) remove(cmd *cobra.Command, names []string) error {
-	ch.sel.names = names
-	if len(names) == 0 && ch.sel.rules == "" {
-		return &cli.Error{Code: cli.Usage, Err: errors.New("which nodes? give names, ranges, or rules with --selector")}
-	}
-	nodes, err := ch.sel.nodes(cmd.Context(), ch.api)
+	nodes, err := ch.nodes(cmd, names)
 	if err != nil {
 		return err
 	}
@@ -49,7 +43,7 @@ func (ch *change) remove(cmd *cobra.Command, names []string) error {
 		changes = append(changes, pools.NodeChange{Old: &old})
 		removed, gone = append(removed, cli.Done{Name: n.Name, Done: "removed"}), append(gone, n.Name)
 	}
-	typed := ch.sel.rules == "" && len(names) == 1 && !nodeset.IsPattern(names[0])
+	typed := ch.sel.typed(nodes)
 	made, err := ch.made(cmd, changes, func(shown int) bool { return !typed || shown > 1 })
 	switch {
 	case err != nil:

@@ -142,7 +142,7 @@ func (r *Result) WriteNodes(w io.Writer) error {
 	if err := writeNodes(&b, r.nodes); err != nil {
 		return err
 	}
-	return atomicfile.Write(t.Output, b.Bytes(), 0o644)
+	return atomicfile.Rewrite(t.Output, b.Bytes(), 0o644)
 }
 
 // Summary returns the report as one line: "m1: 45 nodes: 3 new, 42 same".

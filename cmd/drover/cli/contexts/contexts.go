@@ -148,7 +148,7 @@ func (c *Contexts) save() error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(c.path, append(text, '\n'), 0o600)
+	return atomicfile.Rewrite(c.path, append(text, '\n'), 0o600)
 }
 
 // TLS returns the config for HTTPS; nil for that of this host.
