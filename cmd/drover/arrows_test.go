@@ -134,9 +134,10 @@ var mayImport = map[string][]string{
 	"web/compress": {},
 	"web/watch":    {"drover/web/answer", "drover/web/auth", "drover/web/share"},
 	"web/api": {
-		"drover/pools", "drover/pools/audit", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/natural", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
+		"drover/pools", "drover/pools/audit", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/natural", "drover/pools/resolve", "drover/web/answer", "drover/web/api/authz", "drover/web/auth",
 		"drover/web/listing", "drover/web/route", "drover/web/watch",
 	},
+	"web/api/authz": {"drover/pools", "drover/pools/resolve", "drover/web/answer", "drover/web/auth"},
 	"web/page": {
 		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
 		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/asset", "drover/web/page/change", "drover/web/page/chassis", "drover/web/page/login", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline", "drover/web/share", "drover/web/watch",
