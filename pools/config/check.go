@@ -208,16 +208,9 @@ func (c *checker) subnets() {
 			c.failf(path+".cidr", fmt.Sprintf("write %s", s.CIDR.Masked()), "%s has host bits set", about)
 		case s.Is6():
 			c.subnet6(path, about, &s)
-		case s.CIDR.Bits() < 8 || s.CIDR.Bits() > 30:
-			c.failf(path+".cidr", "split or widen the network", "%s: prefix length is not from 8 to 30", about)
 		}
-		if s.Router.IsValid() && !s.CIDR.Contains(s.Router) && !s.Is6() {
-			c.failf(path+".router", "nodes reach their router directly: give an address inside", "%s: router %s is outside of it", about, s.Router)
-		}
-		for j, d := range s.DNS {
-			if !d.Is4() && !s.Is6() {
-				c.failf(fmt.Sprintf("%s.dns[%d]", path, j), "DHCPv4 carries IPv4 addresses", "%s: DNS server %s is not an IPv4 address", about, d)
-			}
+		if !s.Is6() {
+			c.subnet4(path, about, &s)
 		}
 		if s.Domain != "" && !option.IsDomain(s.Domain) {
 			c.failf(path+".domain", "domain: example.org", "%s: %q is not a domain name", about, s.Domain)
