@@ -89,5 +89,5 @@ type OIDC struct {
 type Grant struct {
 	Name  string   `json:"name"` // of a certificate: its common name, or one of its DNS names, mail addresses and URIs; of OIDC: a group
 	Role  Role     `json:"role"`
-	Pools []string `json:"pools,omitempty"` // of an operator: the pools whose nodes it may change; empty: all
+	Pools []string `json:"pools,omitempty"` // of an operator: the pools whose nodes it may change; default: all
 }

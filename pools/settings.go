@@ -140,11 +140,6 @@ type Unit struct {
 	Enable  bool   `json:"enable,omitempty"`  // it starts at boot
 }
 
-// QuoteExec quotes a word of ExecStart= of a unit (systemd.service(5), "Command lines").
-func QuoteExec(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(s) + `"`
-}
-
 // Script is a program run once per boot. Run is a text/template over the Plan; a file of
 // Reference is run as it is.
 type Script struct {

@@ -84,6 +84,9 @@ func TestParameters(t *testing.T) {
 		{"GET", "/api/v1/boots?%zz", "the query is not one"},
 		{"POST", "/api/v1/nodes?dryrun=true", `unknown parameter "dryrun"`},
 		{"POST", "/api/v1/nodes?dryRun=yes", "want true or false"},
+		{"POST", "/api/v1/nodes?dryRun", "dryRun has no value"},
+		{"POST", "/api/v1/nodes?dryRun=", "dryRun has no value"},
+		{"GET", "/api/v1/nodes?catchall", "catchall has no value"},
 		{"POST", "/api/v1/nodes?dryRun=false&dryRun=true", "is there 2 times"},
 		{"DELETE", "/api/v1/nodes/n3?force", "unknown parameter"},
 	} {

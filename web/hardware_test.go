@@ -43,6 +43,18 @@ func (m *machines) Sync(name string) error {
 	return nil
 }
 
+// Places has the node hw-c1n1 in its slot by its name, as those of the chassis hw are named.
+func (m *machines) Places(nodes []pools.NodeInfo) []pools.ChassisSlot {
+	out := make([]pools.ChassisSlot, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.ChassisSlot
+		if slot, ok := strings.CutPrefix(n.Name, "hw-"); ok && out[i].IsZero() {
+			out[i] = pools.ChassisSlot{Chassis: "hw", Slot: slot}
+		}
+	}
+	return out
+}
+
 func (m *machines) Switch(_ context.Context, actor string, o pools.PowerRequest) (pools.PowerJob, error) {
 	if o.Action == "explode" {
 		return pools.PowerJob{}, fmt.Errorf("%w: unknown action", pools.ErrPowerRequest)

@@ -109,7 +109,7 @@ func TestPlan(t *testing.T) {
 		{"?node=m2", bearer(viewer), 200, `"kernelArgs[0]":{"file":"drover.yaml","line":4,`},
 		{"?node=m2&firmware=bios", bearer(viewer), 200, `"boot":{"server":"10.28.0.2","file":"undionly.kpxe"}`},
 		{"?mac=02:00:00:00:00:01", bearer(viewer), 200, `"catchall":true`},
-		{"?node=m2&ipv6=true", bearer(viewer), 200, `"node":"m2"`},
+		{"?node=m2&ipv6=true", bearer(viewer), 404, `node \"m2\" has IPv4 only (drover.yaml:8)`},
 		{"?node=m9", bearer(viewer), 404, `no machine is known to be the node`},
 		{"?mac=x", bearer(viewer), 400, `"field":"mac"`},
 		{"", bearer(viewer), 400, "name one machine"},

@@ -235,6 +235,8 @@ func TestTokens(t *testing.T) {
 		`{"name": "X y", "role": "viewer"}`:                     "is not a name of a token",
 		`{"name": "x", "role": "viewer", "pools": ["compute"]}`: "not limited to pools",
 		`{"name": "x", "role": "operator", "pools": ["none"]}`:  "unknown pool",
+		`{"name": "x", "role": "operator", "pools": []}`:        "pools is empty",
+		`{"name": "x", "role": "operator", "pools": [""]}`:      "unknown pool",
 		`{"name": "x", "role": "viewer", "secret": "y"}`:        "unknown key",
 	} {
 		if resp := s.do(request{method: "POST", path: "/api/v1/tokens", body: body}); resp.Code != 400 || !strings.Contains(resp.Body.String(), want) {

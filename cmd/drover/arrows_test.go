@@ -18,7 +18,7 @@ var mayImport = map[string][]string{
 	"pools":                     {},
 	"pools/option":              {},
 	"pools/resolve":             {"drover/pools", "drover/pools/option"},
-	"pools/config":              {"drover/pools", "drover/pools/config/access", "drover/pools/config/added", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/defaults", "drover/pools/config/externalhost", "drover/pools/config/include", "drover/pools/config/match", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/option", "drover/pools/resolve"},
+	"pools/config":              {"drover/pools", "drover/pools/config/access", "drover/pools/config/added", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/defaults", "drover/pools/config/externalhost", "drover/pools/config/include", "drover/pools/config/listen", "drover/pools/config/match", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/config/settings", "drover/pools/kubelet", "drover/pools/option", "drover/pools/resolve"},
 	"pools/config/externalhost": {"drover/pools", "drover/pools/config/defaults", "drover/pools/option"},
 	"pools/config/defaults":     {},
 	"pools/config/added":        {"drover/pools"},
@@ -26,10 +26,12 @@ var mayImport = map[string][]string{
 	"pools/config/controlplane": {"drover/pools", "drover/pools/config/defaults", "drover/pools/config/mistake", "drover/pools/option"},
 	"pools/config/decode":       {"drover/pools", "drover/pools/config/mistake"},
 	"pools/config/include":      {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/resolve"},
+	"pools/config/listen":       {"drover/pools", "drover/pools/option"},
 	"pools/config/match":        {"drover/pools", "drover/pools/config/mistake", "drover/pools/resolve"},
 	"pools/config/mistake":      {"drover/pools"},
 	"pools/config/settings":     {"drover/pools", "drover/pools/config/mistake", "drover/pools/crontab", "drover/pools/option"},
 	"pools/crontab":             {"drover/pools"},
+	"pools/kubelet":             {"drover/pools"},
 	"pools/config/objects":      {"drover/pools", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/option", "drover/pools/resolve"},
 	"pools/adopt":               {"drover/pools"},
 	"pools/audit":               {"drover/pools"},
@@ -40,6 +42,7 @@ var mayImport = map[string][]string{
 	"pools/natural":             {},
 	"pools/printable":           {},
 	"pools/sshca":               {},
+	"pools/unitfile":            {},
 	"pools/wait":                {},
 	"pools/boots":               {"drover/pools", "drover/pools/resolve"},
 	"pools/state":               {"drover/pools", "drover/pools/atomicfile", "drover/pools/boots", "drover/pools/resolve", "drover/pools/state/wal"},
@@ -61,7 +64,7 @@ var mayImport = map[string][]string{
 	"pools/kube/externalhost":     {"drover/pools", "drover/pools/config/externalhost", "drover/pools/kube/cluster", "drover/pools/kube/credentials"},
 	"pools/kube/inspect":          {"drover/pools", "drover/pools/kube/apply", "drover/pools/kube/cluster", "drover/pools/kube/credentials", "drover/pools/kube/externalhost", "drover/pools/kube/node", "drover/pools/kube/token"},
 	"pools/kube/move":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kube/node", "drover/pools/resolve"},
-	"pools/kube/node":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/resolve"},
+	"pools/kube/node":             {"drover/pools", "drover/pools/kube/cluster", "drover/pools/kubelet", "drover/pools/resolve"},
 	"pools/kube/token":            {"drover/pools", "drover/pools/kube/cluster"},
 	"pools/kube/objects":          {"drover/pools", "drover/pools/config/mistake", "drover/pools/config/objects", "drover/pools/kube/cluster"},
 
@@ -137,9 +140,10 @@ var mayImport = map[string][]string{
 	"web/compress": {},
 	"web/watch":    {"drover/web/answer", "drover/web/auth", "drover/web/share"},
 	"web/api": {
-		"drover/pools", "drover/pools/audit", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/resolve", "drover/web/answer", "drover/web/auth",
+		"drover/pools", "drover/pools/audit", "drover/pools/boots", "drover/pools/config/decode", "drover/pools/resolve", "drover/web/answer", "drover/web/api/authz", "drover/web/auth",
 		"drover/web/listing", "drover/web/route", "drover/web/watch",
 	},
+	"web/api/authz": {"drover/pools", "drover/pools/resolve", "drover/web/answer", "drover/web/auth"},
 	"web/page": {
 		"drover/pools", "drover/pools/boots", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/mistake",
 		"drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/asset", "drover/web/page/change", "drover/web/page/chassis", "drover/web/page/login", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text", "drover/web/page/timeline", "drover/web/share", "drover/web/watch",
@@ -250,7 +254,7 @@ var anyImport = []string{"cmd/drover", "cmd/drover/cli", "cmd/drover/server"}
 
 // leaves are packages that every folder may import, imagebuild too. They have no state
 // and import none of ours.
-var leaves = []string{"drover/pools/atomicfile", "drover/pools/ifaddr", "drover/pools/lograte", "drover/pools/natural", "drover/pools/printable", "drover/pools/wait"}
+var leaves = []string{"drover/pools/atomicfile", "drover/pools/ifaddr", "drover/pools/lograte", "drover/pools/natural", "drover/pools/printable", "drover/pools/unitfile", "drover/pools/wait"}
 
 // onlyIn lists imports that are allowed in some folders only.
 var onlyIn = map[string][]string{

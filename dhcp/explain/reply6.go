@@ -2,6 +2,7 @@ package explain
 
 import (
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -32,7 +33,7 @@ func (e *Server) WantsIPv6(mac pools.MAC) bool {
 }
 
 // Explain6 returns the server's answer to the SOLICIT of a machine. An error is the reason
-// for silence.
+// for silence, or why there is no address for it.
 func (e *Server) Explain6(d *bootprogram.Discover) (Explanation, error) {
 	leases := newStandIn(e.Farm, e.Leases, true, e.Now())
 	s := &dhcp6.Responder{
@@ -48,6 +49,9 @@ func (e *Server) Explain6(d *bootprogram.Discover) (Explanation, error) {
 		if answer, x = s.Reply(&request, own, e.Now()); x.Plan != nil {
 			break
 		}
+	}
+	if x.Plan != nil && x.Plan.LacksIPv6() != "" {
+		return Explanation{}, fmt.Errorf("%s gets no address over IPv6: %s", x.MAC, x.Plan.LacksIPv6())
 	}
 	silent := answer == nil || s.Mode == pools.DHCPOff
 	out, err := e.planned(&x, silent)

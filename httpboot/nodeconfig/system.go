@@ -10,6 +10,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/crontab"
+	"drover/pools/unitfile"
 )
 
 // The files of drover's own.
@@ -94,7 +95,7 @@ func (m *making) cron(c *pools.NodeConfig) error {
 		name := fmt.Sprintf("drover-cron-%x", sha256.Sum256([]byte(line)))[:len("drover-cron-")+12]
 		about := strings.TrimRight(strings.ReplaceAll(line, "%", "%%"), `\ `) // a backslash at its end would continue the line
 		service := written + "[Unit]\nDescription=cron: " + about + "\n\n[Service]\nType=oneshot\nUser=" + e.User +
-			"\nEnvironmentFile=-" + envFile + "\nExecStart=/bin/sh -c " + pools.QuoteExec(e.Command) + "\n"
+			"\nEnvironmentFile=-" + envFile + "\nExecStart=/bin/sh -c " + unitfile.Quote(e.Command) + "\n"
 		if e.Boot {
 			c.Units[name+".service"] = pools.Unit{Content: service + "\n[Install]\nWantedBy=multi-user.target\n", Enable: true}
 			continue

@@ -12,6 +12,7 @@ import (
 	"drover/pools/config/access"
 	"drover/pools/config/defaults"
 	"drover/pools/config/externalhost"
+	"drover/pools/config/listen"
 	"drover/pools/config/mistake"
 	"drover/pools/config/settings"
 	"drover/pools/option"
@@ -118,9 +119,9 @@ func (c *checker) defaults() {
 
 func (c *checker) server() {
 	s := &c.cfg.Server
-	c.report("server.http", "server.http", hostPort(s.HTTP, true))
-	c.report("server.tftp", "server.tftp", hostPort(s.TFTP, true))
-	c.report("server.api", "server.api", hostPort(s.API, true))
+	c.report("server.http", "server.http", listen.HostPort(s.HTTP, true))
+	c.report("server.tftp", "server.tftp", listen.HostPort(s.TFTP, true))
+	c.report("server.api", "server.api", listen.HostPort(s.API, true))
 	c.report("server.routerAdvertisements", "server.routerAdvertisements", oneOf("mode", string(s.RouterAdvertisements), string(pools.RAEmpty), string(pools.RAManaged), string(pools.RAOff)))
 	if s.RouterAdvertisements == pools.RAManaged && !c.cfg.HasIPv6() {
 		c.failf("server.routerAdvertisements", "add the IPv6 network to subnets, or write empty", "server.routerAdvertisements: managed sends hosts to DHCPv6, and no subnet is of IPv6")
@@ -145,7 +146,7 @@ func (c *checker) server() {
 	} else if a.Is6() && !c.cfg.HasIPv6() {
 		c.failf("server.address", "write the IPv4 address that nodes boot from", "server.address %s is of IPv6, and no subnet is", a)
 	}
-	if !isLoopback(s.API) && s.APITLS == nil {
+	if !listen.IsLoopback(s.API) && s.APITLS == nil {
 		c.failf("server.api", "set apiTLS: {selfSigned: true} or {cert, key}, or listen on 127.0.0.1 and reach it by SSH", "server.api %q is reachable from other hosts without TLS: its bearer token would cross the network in clear", s.API)
 	}
 	if ns := s.Objects.Namespace; c.isSet("server.objects") && !c.syntax.label.MatchString(ns) {
@@ -162,11 +163,15 @@ func (c *checker) server() {
 // nodeFacing checks the settings of the node-facing listeners.
 func (c *checker) nodeFacing(s *pools.Server) {
 	if s.HTTPS != "" {
-		c.report("server.https", "server.https", hostPort(s.HTTPS, true))
+		c.report("server.https", "server.https", listen.HostPort(s.HTTPS, true))
 	}
 	if s.Netconsole != "" {
-		c.report("server.netconsole", "server.netconsole", hostPort(s.Netconsole, true))
+		c.report("server.netconsole", "server.netconsole", listen.HostPort(s.Netconsole, true))
 	}
+	listen.Shared(s, func(first, second listen.Listener) {
+		c.failf(second.Name, "give one of them another port, or an address of its own", "%s %q would have the port of %s %q", second.Name, second.Address, first.Name, first.Address)
+		c.conflict(c.at(first.Name))
+	})
 	switch t := s.NodeTLS; {
 	case t == nil:
 	case t.Cert == "" || t.Key == "":
@@ -203,16 +208,9 @@ func (c *checker) subnets() {
 			c.failf(path+".cidr", fmt.Sprintf("write %s", s.CIDR.Masked()), "%s has host bits set", about)
 		case s.Is6():
 			c.subnet6(path, about, &s)
-		case s.CIDR.Bits() < 8 || s.CIDR.Bits() > 30:
-			c.failf(path+".cidr", "split or widen the network", "%s: prefix length is not from 8 to 30", about)
 		}
-		if s.Router.IsValid() && !s.CIDR.Contains(s.Router) && !s.Is6() {
-			c.failf(path+".router", "nodes reach their router directly: give an address inside", "%s: router %s is outside of it", about, s.Router)
-		}
-		for j, d := range s.DNS {
-			if !d.Is4() && !s.Is6() {
-				c.failf(fmt.Sprintf("%s.dns[%d]", path, j), "DHCPv4 carries IPv4 addresses", "%s: DNS server %s is not an IPv4 address", about, d)
-			}
+		if !s.Is6() {
+			c.subnet4(path, about, &s)
 		}
 		if s.Domain != "" && !option.IsDomain(s.Domain) {
 			c.failf(path+".domain", "domain: example.org", "%s: %q is not a domain name", about, s.Domain)
@@ -263,7 +261,7 @@ func (c *checker) clusterList() {
 		c.controlPlane(path, about, cl)
 		c.hosts(i)
 		if cl.Endpoint != "" {
-			c.report(path+".endpoint", about+": endpoint", hostPort(cl.Endpoint, false))
+			c.report(path+".endpoint", about+": endpoint", listen.HostPort(cl.Endpoint, false))
 		}
 		if cl.IPFamilies != "" {
 			c.report(path+".ipFamilies", about, oneOf("ipFamilies", string(cl.IPFamilies),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/config/listen"
 	"drover/pools/config/mistake"
 	"drover/pools/option"
 )
@@ -97,7 +98,7 @@ func managerAddress(s string) error {
 		return pools.Hint("write host or host:port; via: says how it is asked", "%q is a URL", s)
 	}
 	if _, _, err := net.SplitHostPort(s); err == nil {
-		return hostPort(s, false)
+		return listen.HostPort(s, false)
 	}
 	if _, err := netip.ParseAddr(s); err != nil && !option.IsDomain(s) {
 		return pools.Hint("write host or host:port", "%q is neither an address nor a host name", s)

@@ -57,9 +57,33 @@ func (c *checker) leaseRange6(path, about string, r pools.Range) {
 // hasIPv6 reports whether a node has an IPv6 address, or makes one itself.
 func (c *checker) hasIPv6(n *pools.Node) bool { return n.IP6.IsValid() || c.cfg.SLAAC(n).IsValid() }
 
+// nodeSLAAC checks the IPv6 addresses that a node makes of its MACs, see [pools.Config.SLAAC].
+func (c *checker) nodeSLAAC(about string, n pools.Node, here use, used *firstUses, fail reporter) {
+	prefix := c.cfg.SLAAC(&n)
+	if !prefix.Addr().Is6() || prefix.Bits() != 64 {
+		return
+	}
+	for i, m := range n.MACs {
+		if used.mac[m] != here {
+			continue // it was reported
+		}
+		a, field := pools.EUI64(prefix, m), fmt.Sprintf(".macs[%d]", i)
+		if first, dup := used.ip[a]; dup {
+			fail(field, "give the other node another ip6", "%s: %s makes itself the address %s (slaac), which is already that of %s", about, m, a, first)
+			c.conflict(first.at)
+			continue
+		}
+		c.notOwn(a, func() {
+			fail(field, "give this server another address", "%s: %s makes itself the address %s (slaac), which is this server's own", about, m, a)
+		})
+		used.ip[a] = here
+	}
+}
+
 // nodeAddress6 checks the IPv6 address of a node.
-func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *firstUses, fail func(field, hint, format string, args ...any)) {
+func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *firstUses, fail reporter) {
 	if !n.IP6.IsValid() {
+		c.nodeSLAAC(about, n, here, used, fail)
 		return
 	}
 	i := c.cfg.SubnetOf(n.IP6)

@@ -39,6 +39,29 @@ func (c *checker) clients() {
 	}
 }
 
+// subnet4 checks what is special about a subnet of IPv4.
+func (c *checker) subnet4(path, about string, s *pools.Subnet) {
+	switch first := s.CIDR.Masked().Addr(); {
+	case s.CIDR.Bits() < 8 || s.CIDR.Bits() > 30:
+		c.failf(path+".cidr", "split or widen the network", "%s: prefix length is not from 8 to 30", about)
+	case first.IsMulticast():
+		c.failf(path+".cidr", "cidr: 10.28.0.0/16", "%s: hosts have no multicast addresses", about)
+	case s.Router.IsValid() && !s.CIDR.Contains(s.Router):
+		c.failf(path+".router", "nodes reach their router directly: give an address inside", "%s: router %s is outside of it", about, s.Router)
+	case s.Router == first || s.Router == broadcast(s.CIDR):
+		c.failf(path+".router", "write the router's own address, such as "+first.Next().String(), "%s: router %s is its network or broadcast address", about, s.Router)
+	}
+	for j, d := range s.DNS {
+		at := fmt.Sprintf("%s.dns[%d]", path, j)
+		switch {
+		case !d.Is4():
+			c.failf(at, "DHCPv4 carries IPv4 addresses", "%s: DNS server %s is not an IPv4 address", about, d)
+		case !isHost(d) && (!d.IsLoopback() || !s.CIDR.Addr().IsLoopback()): // a farm in 127.0.0.0/8 is all on one host
+			c.failf(at, "write an address at which nodes reach a name server, such as 10.28.0.1", "%s: DNS server %s is not the IPv4 address of a host", about, d)
+		}
+	}
+}
+
 // bootAddress checks the boot address of a subnet. It may be outside of the subnet: that of
 // a load balancer, which forwards to this server.
 func (c *checker) bootAddress(subnet int, about string) {

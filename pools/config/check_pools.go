@@ -52,6 +52,7 @@ func (c *checker) pools(added []pools.PoolNode) {
 			c.ofFamilies(c.at(path), p.Cluster, about, p.Range.IsValid(), p.Range6.IsValid())
 		}
 	}
+	before := len(c.errs)
 	for _, n := range added {
 		at := n.Origin()
 		if _, ok := seen[n.Pool]; !ok {
@@ -61,6 +62,9 @@ func (c *checker) pools(added []pools.PoolNode) {
 		if i := slices.IndexFunc(c.cfg.Pools, func(p pools.Pool) bool { return p.Name == n.Pool }); i >= 0 {
 			c.ofFamilies(at, c.cfg.Pools[i].Cluster, fmt.Sprintf("node %q", n.Name), n.IP.IsValid() || n.Ignore, c.hasIPv6(&n.Node) || n.Ignore)
 		}
+	}
+	for _, e := range c.errs[before:] {
+		e.Added = true
 	}
 }
 

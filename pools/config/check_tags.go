@@ -7,6 +7,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config/mistake"
+	"drover/pools/kubelet"
 	"drover/pools/option"
 )
 
@@ -91,6 +92,6 @@ func (c *checker) tagKubernetes(path, about string, t pools.Tag) {
 	}
 	for _, flag := range keys(t.KubeletArgs) {
 		at := path + ".kubeletArgs." + flag
-		c.report(at, about, pools.CheckKubeletArg(flag, t.KubeletArgs[flag]))
+		c.report(at, about, kubelet.CheckArg(flag, t.KubeletArgs[flag]))
 	}
 }

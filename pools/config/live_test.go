@@ -227,3 +227,21 @@ func mac(t testing.TB, s string) pools.MAC {
 	}
 	return m
 }
+
+// TestMistakeOfAddedNode: a mistake in a node that no file declares names its place.
+func TestMistakeOfAddedNode(t *testing.T) {
+	store := &memory{nodes: map[string]pools.PoolNode{}}
+	live, path, data := newLive(t, store)
+	added := pools.PoolNode{Pool: "compute", Node: pools.Node{
+		Name: "m2c1", MACs: []pools.MAC{mac(t, "52:54:00:77:01:01")}, IP: netip.MustParseAddr("10.28.1.1")}}
+	if err := live.AddNode(added); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), "m1c29", "m2c1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := `API (node "m2c1"): node "m2c1" is there twice, first in ` + path + ":47 (rename or remove one)"
+	if err := live.Reload(); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

@@ -1,12 +1,10 @@
 package config
 
 import (
-	"net"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -129,32 +127,6 @@ func collectorURL(s string) error {
 		return pools.Hint("let a collector on this host add credentials", "the URL has more than host and path")
 	}
 	return nil
-}
-
-// hostPort checks host:port; host may be empty for listeners.
-func hostPort(s string, listen bool) error {
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		hint := "write 10.28.0.2:80 or :80"
-		if strings.Count(s, ":") > 1 {
-			hint = "write an IPv6 address in brackets, [fd00:28::2]:80"
-		}
-		return pools.Hint(hint, "%q is not host:port", s)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return pools.Hint("a port is from 1 to 65535", "%q: %q is not a port", s, port)
-	}
-	if ip := net.ParseIP(host); ip == nil && !option.IsDomain(host) && (!listen || host != "") {
-		return pools.Hint("write 10.28.0.2:80 or :80", "%q: %q is neither an address nor a host name", s, host)
-	}
-	return nil
-}
-
-// isLoopback reports whether a listen address is reachable from this host only.
-func isLoopback(s string) bool {
-	host, _, _ := net.SplitHostPort(s)
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func oneOf(what, got string, known ...string) error {

@@ -39,6 +39,19 @@ func (x slotIndex) find(n pools.NodeInfo) (pools.Chassis, pools.Slot, bool) {
 	return pools.Chassis{}, pools.Slot{}, false
 }
 
+// Places returns where nodes are in the chassis of the config, in their order: where
+// [Service.Switch] would switch them. It is the zero ChassisSlot for a node in none.
+func (s *Service) Places(nodes []pools.NodeInfo) []pools.ChassisSlot {
+	slots := newSlotIndex(s.Farm.Farm())
+	out := make([]pools.ChassisSlot, len(nodes))
+	for i, n := range nodes {
+		if c, slot, ok := slots.find(n); ok {
+			out[i] = pools.ChassisSlot{Chassis: c.Name, Slot: slot.String()}
+		}
+	}
+	return out
+}
+
 // target is a management processor, with the nodes of a job that it switches.
 type target struct {
 	lock    string         // name in locks; empty: no processor can switch the node

@@ -112,6 +112,17 @@ func (f *Farm) refusal(e *entry, q *Query) string {
 	return ""
 }
 
+// LacksIPv6 returns the reason why a plan for IPv6 is no answer to a boot program: its node has
+// an IPv4 address alone. It is "" for other plans, and in proxy mode, where another server can
+// give the node an address. DHCPv6 tells such a node that there is none.
+func (p *Plan) LacksIPv6() string {
+	e := p.entry
+	if e == nil || !p.query.IPv6 || p.CatchAll || !e.address.IsValid() || e.IP6.IsValid() || e.slaac.IsValid() || p.farm.Config.Server.DHCP == pools.DHCPProxy {
+		return ""
+	}
+	return fmt.Sprintf("node %q has IPv4 only (%s)", e.Name, e.Source.Position())
+}
+
 // OneNetwork reports whether a network link, the address of a relay agent or of an interface,
 // and an address are in subnets of one network.
 func (f *Farm) OneNetwork(link, addr netip.Addr) bool {

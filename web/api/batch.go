@@ -6,6 +6,7 @@ import (
 	"drover/pools"
 	"drover/pools/audit"
 	"drover/web/answer"
+	"drover/web/api/authz"
 	"drover/web/auth"
 	"drover/web/route"
 )
@@ -50,60 +51,13 @@ func (a *API) CheckNodes(changes []pools.NodeChange, by auth.Client) error {
 	return a.Nodes.CheckNodes(changes)
 }
 
-// mayChange returns an error if the client must not make one of the changes: it changes a node
-// of another pool, or takes a machine that another pool has.
+// mayChange returns an error if the client must not make one of the changes.
 func (a *API) mayChange(changes []pools.NodeChange, by auth.Client) error {
 	if !by.Limited() {
 		return nil
 	}
-	taken := map[pools.MAC]bool{}
-	for _, c := range changes {
-		for _, n := range []*pools.PoolNode{c.Old, c.New} {
-			if n == nil {
-				continue
-			}
-			if err := by.May(n.Pool); err != nil {
-				return err
-			}
-			for _, m := range n.MACs {
-				taken[m] = true
-			}
-		}
-	}
-	for _, c := range changes {
-		if c.Old != nil {
-			for _, m := range c.Old.MACs {
-				delete(taken, m)
-			}
-		}
-	}
-	return a.mayTake(taken, by)
-}
-
-// mayTake returns an error if one of these machines is in a pool that the client must not
-// change: that in which it asked last, or of its lease.
-func (a *API) mayTake(macs map[pools.MAC]bool, by auth.Client) error {
-	if len(macs) == 0 {
-		return nil
-	}
-	for _, u := range a.Unknowns.List() {
-		if !macs[u.MAC] || u.Pool == "" {
-			continue
-		}
-		if err := by.May(u.Pool); err != nil {
-			return err
-		}
-	}
-	now := a.Now()
-	for _, l := range a.Leases.List() {
-		if !macs[l.MAC] || !l.Active(now) {
-			continue
-		}
-		if err := by.May(l.Pool); err != nil {
-			return err
-		}
-	}
-	return nil
+	m := authz.Machines{Farm: a.Farm.Farm(), Places: a.Hardware.Places, Unknowns: a.Unknowns.List(), Leases: a.Leases.List(), Now: a.Now()}
+	return m.Change(by, changes)
 }
 
 // recordChanges adds changes of nodes to the audit and the log, and removes the MACs of the

@@ -22,10 +22,12 @@ func etag(n *pools.PoolNode) string {
 }
 
 // ifMatch returns an error with status 412 if the If-Match of a request (RFC 9110, section
-// 13.1.1) does not have the ETag of a node.
+// 13.1.1) does not have the ETag of a node, and one with status 400 if the header is empty, as
+// a program with an empty variable sends it.
 func ifMatch(r *http.Request, n *pools.PoolNode) error {
-	header := strings.Join(r.Header.Values("If-Match"), ",")
-	if header == "" || header == "*" {
+	all := r.Header.Values("If-Match")
+	header := strings.Join(all, ",")
+	if len(all) == 0 || header == "*" {
 		return nil
 	}
 	tag := etag(n)

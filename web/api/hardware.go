@@ -8,6 +8,7 @@ import (
 
 	"drover/pools"
 	"drover/web/answer"
+	"drover/web/api/authz"
 	"drover/web/auth"
 	"drover/web/listing"
 	"drover/web/route"
@@ -20,6 +21,8 @@ type Hardware interface {
 	// Sync starts a reading of a chassis, and does not wait for it. It returns
 	// [pools.ErrNoChassis] when there is no chassis of that name.
 	Sync(name string) error
+	// Places returns where nodes are in these chassis, see [authz.Places].
+	Places(nodes []pools.NodeInfo) []pools.ChassisSlot
 }
 
 // Power switches machines.
@@ -192,20 +195,10 @@ func (a *API) startPower(w http.ResponseWriter, r *http.Request) error {
 // PreviewPower returns the job that [API.SwitchPower] would start.
 func (a *API) PreviewPower(by auth.Client, req pools.PowerRequest) (pools.PowerJob, error) {
 	job, err := a.Power.Preview(req)
-	if err != nil || !by.Limited() {
-		return job, err
+	if err == nil {
+		err = authz.Switch(by, a.Farm.Farm(), a.Hardware.Places, job.Nodes)
 	}
-	farm := a.Farm.Farm()
-	for _, n := range job.Nodes {
-		node, ok := farm.Node(n.Name)
-		if !ok {
-			return job, noNode(n.Name)
-		}
-		if err := by.May(node.Pool); err != nil {
-			return job, err
-		}
-	}
-	return job, nil
+	return job, err
 }
 
 // SwitchPower starts a power job for a client.

@@ -78,6 +78,9 @@ func (a *API) planOf(query url.Values) (*resolve.Plan, error) {
 	if p == nil {
 		return nil, answer.NotFound("%s gets no answer: %s", q.MAC, a.Plans.WhyNot(q))
 	}
+	if why := p.LacksIPv6(); why != "" {
+		return nil, answer.NotFound("%s gets no address over IPv6: %s", q.MAC, why)
+	}
 	return p, nil
 }
 

@@ -108,6 +108,8 @@ func (t *Tokens) Check(r pools.APITokenRequest, by string) (pools.APIToken, erro
 		return n, pools.Hint(fmt.Sprintf("there are %q", pools.Roles()), "unknown role %q", r.Role)
 	case len(r.Pools) > 0 && r.Role != pools.RoleOperator:
 		return n, pools.Hint("leave the pools out", "a token with the role %q is not limited to pools", r.Role)
+	case r.Pools != nil && len(r.Pools) == 0: // a list that came out empty must not give all of them
+		return n, pools.Hint("leave pools out for all pools", "pools is empty")
 	case len(r.Pools) > maxTokenPools:
 		return n, pools.Hint("leave them out for all pools", "%d pools are too many: %d are allowed", len(r.Pools), maxTokenPools)
 	}

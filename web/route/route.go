@@ -103,9 +103,11 @@ type Parameter struct {
 }
 
 // check returns an error for a value that is not of the kind. Empty is as if it were not
-// there.
+// there, but for a Bool: "?dryRun" must not make the change.
 func (p *Parameter) check(s string) error {
 	switch {
+	case s == "" && p.Kind == Bool:
+		return answer.BadParameter(p.Name, "write "+p.Name+"=true, or leave it out", "%s has no value: want true or false", p.Name)
 	case s == "":
 	case p.Kind == Bool && s != "true" && s != "false":
 		return answer.BadParameter(p.Name, "write true or false", "%s %q: want true or false", p.Name, s)
@@ -168,7 +170,7 @@ func (r *Route) serve(w http.ResponseWriter, req *http.Request, lists *share.Lim
 	if err := r.checkQuery(req.URL.RawQuery); err != nil {
 		return err
 	}
-	if req.Header.Get("If-Match") != "" && !r.Conditional {
+	if req.Header.Values("If-Match") != nil && !r.Conditional {
 		return answer.BadParameter("If-Match", "leave it out", "%s %s takes no If-Match", r.Method, r.Path)
 	}
 	if r.isList() && !IsWatch(req) {

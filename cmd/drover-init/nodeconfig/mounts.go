@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"drover/pools"
+	"drover/pools/unitfile"
 )
 
 // networkFS are file systems that wait for the network (systemd.mount(5)).
@@ -113,7 +114,7 @@ Before=local-fs.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/sh -c 'mountpoint -q "$$0" || mount -t tmpfs -o mode=0755 drover-tmpfs "$$0"' `+pools.QuoteExec(m.Path)+`
+ExecStart=/bin/sh -c 'mountpoint -q "$$0" || mount -t tmpfs -o mode=0755 drover-tmpfs "$$0"' `+unitfile.Quote(m.Path)+`
 
 [Install]
 WantedBy=local-fs.target

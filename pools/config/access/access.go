@@ -142,6 +142,8 @@ func roles(at, example string, all []pools.Grant, fail func(path, hint, format s
 		switch {
 		case !slices.Contains(pools.Roles(), g.Role):
 			fail(path, fmt.Sprintf("role: viewer; there are %q", pools.Roles()), "%s: %q has the unknown role %q", at, g.Name, g.Role)
+		case g.Pools != nil && len(g.Pools) == 0:
+			fail(path, "leave pools out for all pools", "%s: the pools of %q are empty", at, g.Name)
 		case len(g.Pools) > 0 && g.Role != pools.RoleOperator:
 			fail(path, "leave the pools out, or write role: operator", "%s: the role %s of %q is not limited to pools", at, g.Role, g.Name)
 		}

@@ -19,6 +19,10 @@ type Error struct {
 	Msg  string
 	Hint string // the remedy; empty: none is known
 
+	// Added marks a mistake in a node that no file declares: the path of its origin is
+	// "API (node "n1")", or a chassis and a slot, and not that of a value.
+	Added bool
+
 	// Other is the other place of a conflict: "is there twice", "overlaps".
 	Other pools.Origin
 }
@@ -38,8 +42,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Line > 0:
 		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
-	case e.File != "":
-		fmt.Fprintf(&b, "%s: ", e.File)
+	case e.File != "" || e.Added:
+		fmt.Fprintf(&b, "%s: ", e.Position())
 	}
 	b.WriteString(e.Text())
 	return b.String()

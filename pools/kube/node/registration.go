@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"drover/pools"
+	"drover/pools/kubelet"
 	"drover/pools/resolve"
 )
 
@@ -50,7 +50,7 @@ func Register(p *resolve.Plan, addrs ...netip.Addr) (*Registration, error) {
 	}
 	r.args = map[string]string{"node-ip": nodeIP}
 	for name, value := range p.KubeletArgs {
-		if err = pools.CheckKubeletArg(name, value); err != nil {
+		if err = kubelet.CheckArg(name, value); err != nil {
 			return nil, err
 		}
 		r.args[name] = value

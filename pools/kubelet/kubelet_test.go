@@ -1,13 +1,13 @@
-package pools_test
+package kubelet_test
 
 import (
 	"strings"
 	"testing"
 
-	"drover/pools"
+	"drover/pools/kubelet"
 )
 
-func TestCheckKubeletArg(t *testing.T) {
+func TestCheckArg(t *testing.T) {
 	for _, tt := range []struct {
 		name, flag, value string
 		want              string // a part of the error; empty: none
@@ -31,7 +31,7 @@ func TestCheckKubeletArg(t *testing.T) {
 		{"of the join", "hostname-override", "other", "set by the join itself"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := pools.CheckKubeletArg(tt.flag, tt.value)
+			err := kubelet.CheckArg(tt.flag, tt.value)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
