@@ -245,3 +245,26 @@ func TestMistakeOfAddedNode(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
+
+// TestAddedNodeSLAAC: a node of the API cannot have the address that another one makes of its MAC.
+func TestAddedNodeSLAAC(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drover.yaml")
+	text := `server: {interfaces: [eth1]}
+subnets: [{cidr: "fd00:28::/64", slaac: true, address: "fd00:28::2"}]
+pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["02:00:00:00:00:01"]}]}]
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live, err := config.NewLive(path, &memory{nodes: map[string]pools.PoolNode{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{"fd00:28::ff:fe00:1": "is already that of node \"m1\"", "fd00:28::ff:fe00:7": ""} {
+		n := pools.PoolNode{Pool: "compute", Node: pools.Node{Name: "m2", MACs: []pools.MAC{mac(t, "02:00:00:00:00:02")}, IP6: netip.MustParseAddr(address)}}
+		err := live.CheckNodes([]pools.NodeChange{{New: &n}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", address, err, want)
+		}
+	}
+}
