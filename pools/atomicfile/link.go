@@ -9,8 +9,8 @@ import (
 )
 
 // Follow returns the path of the regular file that path leads to by symbolic links, so that
-// [Create] replaces this file, and no link of the operator. A path where nothing is stays as it
-// is. A link that leads nowhere, a directory or a device is an error.
+// [Create] replaces this file, and no link of the operator. It returns a path that does not exist
+// as it is. A link that leads nowhere, a directory or a device is an error.
 func Follow(path string) (string, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return path, nil

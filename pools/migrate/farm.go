@@ -52,7 +52,7 @@ type Farm struct {
 	asked    Options // without the defaults
 	served   bool    // Interfaces are those of the other config
 	networks []*Network
-	there    []pools.Subnet // those of the config that the import adds to
+	there    pools.Config // that the import adds to; the zero Config: none
 	pools    []*pools.Pool
 	lands    []*CatchAll
 	tags     map[string]*tag
@@ -84,7 +84,7 @@ type Network struct {
 	Relays  []netip.Addr
 
 	tag   string // with the options that are no fields of a subnet
-	there bool   // only the config that the import adds to has it
+	there bool   // only the config that the import adds to has the network
 }
 
 // CatchAll is a range of addresses for unknown machines.

@@ -32,7 +32,7 @@ func (f *Farm) Finish() pools.Config {
 		f.AddCluster(pools.Cluster{Name: name, Kubeconfig: name + ".kubeconfig"})
 	}
 	c := pools.Config{Server: pools.Server{Interfaces: f.Interfaces, Address: f.Address, DHCP: f.DHCP}, Clusters: f.clusters}
-	if len(f.networks) == 0 && f.DHCP == "" {
+	if len(f.networks) == 0 && f.mode() == "" {
 		f.Lost(pools.Origin{}, "no network is named: dhcp: proxy is written, with which another server gives the addresses (--subnet names networks)")
 		f.DHCP, c.Server.DHCP = pools.DHCPProxy, pools.DHCPProxy
 	}
@@ -62,6 +62,10 @@ func (f *Farm) Finish() pools.Config {
 	return c
 }
 
+// mode returns how machines get their addresses: as the operator or the other config says, or else
+// as the config does that the import adds to.
+func (f *Farm) mode() pools.DHCPMode { return cmp.Or(f.DHCP, f.there.Server.DHCP) }
+
 // usable drops the networks that drover cannot have, and guesses those of machines that
 // have none.
 func (f *Farm) usable(machines []*Machine) {
@@ -73,10 +77,10 @@ func (f *Farm) usable(machines []*Machine) {
 			low, high = 32, 126
 		}
 		other := slices.IndexFunc(f.networks, func(o *Network) bool { return o.Prefix.Overlaps(n.Prefix) })
-		there := slices.IndexFunc(f.there, func(s pools.Subnet) bool { return s.CIDR.Overlaps(n.Prefix) && s.CIDR.Masked() != n.Prefix })
+		there := slices.IndexFunc(f.there.Subnets, func(s pools.Subnet) bool { return s.CIDR.Overlaps(n.Prefix) && s.CIDR.Masked() != n.Prefix })
 		switch {
 		case there >= 0:
-			f.LeftOut(n.At, "network %s overlaps %s, which the config has: that one stays", n.Prefix, f.there[there].CIDR)
+			f.LeftOut(n.At, "network %s overlaps %s, which the config has: that one stays", n.Prefix, f.there.Subnets[there].CIDR)
 		case n.Prefix.Bits() < low || n.Prefix.Bits() > high:
 			f.LeftOut(n.At, "network %s: its prefix length is not from %d to %d", n.Prefix, low, high)
 		case other >= 0:
@@ -85,7 +89,7 @@ func (f *Farm) usable(machines []*Machine) {
 			f.networks = append(f.networks, n)
 		}
 	}
-	for _, s := range f.there {
+	for _, s := range f.there.Subnets {
 		if f.networkWith(s.CIDR.Masked()) == nil {
 			f.Network(s.CIDR, pools.Origin{}).there = true
 		}
@@ -98,7 +102,7 @@ func (f *Farm) usable(machines []*Machine) {
 
 // withThere returns subnets, and those that only the config has that the import adds to.
 func (f *Farm) withThere(subnets []pools.Subnet) []pools.Subnet {
-	return slices.Concat(subnets, slices.DeleteFunc(slices.Clone(f.there), func(s pools.Subnet) bool { return !f.networkWith(s.CIDR.Masked()).there }))
+	return slices.Concat(subnets, slices.DeleteFunc(slices.Clone(f.there.Subnets), func(s pools.Subnet) bool { return !f.networkWith(s.CIDR.Masked()).there }))
 }
 
 // guess adds a network around the address of a machine that is in none.
@@ -265,7 +269,7 @@ func (f *Farm) bootable(m *Machine, subnets []pools.Subnet) bool {
 		return true
 	case m.IP6.IsValid() && !in6:
 		f.LeftOut(m.At, "%s: address %s is in none of the networks (name its network with --subnet)", about, m.IP6)
-	case !m.IP.IsValid() && !m.IP6.IsValid() && f.DHCP != pools.DHCPProxy:
+	case !m.IP.IsValid() && !m.IP6.IsValid() && f.mode() != pools.DHCPProxy:
 		f.LeftOut(m.At, "%s has no address, and a node of drover has a fixed one (give it one, or leave it to a catch-all pool)", about)
 	case !m.IP.IsValid():
 		return true

@@ -94,7 +94,7 @@ func (i *Import) Run(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// open reads what is there already. The farm gets the subnets.
+// open reads what is there already. The farm gets the config.
 func (i *Import) open(ctx context.Context, f *Farm) (old *yaml.Node, stored importer.Stored, err error) {
 	if i.Apply {
 		nodes, err := i.API.Nodes(ctx)
@@ -118,7 +118,7 @@ func (i *Import) open(ctx context.Context, f *Farm) (old *yaml.Node, stored impo
 	if err != nil {
 		return nil, stored, err
 	}
-	f.there = farm.Config.Subnets
+	f.there = farm.Config
 	old = &yaml.Node{}
 	return old, importer.Stored{Nodes: farm.Nodes()}, yaml.Unmarshal(data, old)
 }

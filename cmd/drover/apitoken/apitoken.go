@@ -69,7 +69,7 @@ is empty or holds a token.
 }
 
 // check rejects flags that are given without a value, such as a variable of a script that is not
-// set: without them a token would be one for all pools, or for ever.
+// set: without them a token would be one for all pools, or one without an end.
 func check(cmd *cobra.Command, of []string, ttl time.Duration) error {
 	empty := func(pool string) bool { return strings.TrimSpace(pool) == "" }
 	switch f := cmd.Flags(); {

@@ -14,7 +14,7 @@ import (
 // maxSecret bounds a file that holds a token, in bytes.
 const maxSecret = 4096
 
-// secretText is a token, as the server makes it: 32 bytes in hex.
+// secretText fits a token, as the server makes it: 32 bytes in hexadecimal digits.
 var secretText = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // writeSecret writes the token that request returns to a file of mode 0600. It requests it once
