@@ -256,7 +256,7 @@ pools: [{name: compute, image: debian-12, nodes: [{name: m1, macs: ["02:00:00:00
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	live, err := config.NewLive(path, &memory{nodes: map[string]pools.PoolNode{}})
+	live, err := config.NewLive(config.Source{File: path}, &memory{nodes: map[string]pools.PoolNode{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,9 +32,6 @@ func (f *Farm) Finish() pools.Config {
 		f.AddCluster(pools.Cluster{Name: name, Kubeconfig: name + ".kubeconfig"})
 	}
 	c := pools.Config{Server: pools.Server{Interfaces: f.Interfaces, Address: f.Address, DHCP: f.DHCP}, Clusters: f.clusters}
-	if f.there.Server.DHCP != "" {
-		c.Server.DHCP = f.asked.DHCP // what a reader proposes is for a config of its own
-	}
 	if len(f.networks) == 0 && f.mode() == "" {
 		f.Lost(pools.Origin{}, "no network is named: dhcp: proxy is written, with which another server gives the addresses (--subnet names networks)")
 		f.DHCP, c.Server.DHCP = pools.DHCPProxy, pools.DHCPProxy
@@ -65,9 +62,9 @@ func (f *Farm) Finish() pools.Config {
 	return c
 }
 
-// mode returns how machines get their addresses: as the operator says, or as the config does that
-// the import adds to.
-func (f *Farm) mode() pools.DHCPMode { return cmp.Or(f.asked.DHCP, f.there.Server.DHCP, f.DHCP) }
+// mode returns how machines get their addresses: as the operator or the other config says, or else
+// as the config does that the import adds to.
+func (f *Farm) mode() pools.DHCPMode { return cmp.Or(f.DHCP, f.there.Server.DHCP) }
 
 // usable drops the networks that drover cannot have, and guesses those of machines that
 // have none.
