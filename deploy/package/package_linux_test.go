@@ -176,6 +176,7 @@ func life(h host, p packages) {
 	}
 	h.service()
 	h.kept()
+	h.refusedUpgrade()
 	h.watchdog()
 
 	h.run("systemctl disable --now drover")
@@ -209,6 +210,25 @@ func (h host) configure() {
 	}
 	h.want("cat /usr/share/drover/drover.yaml", strings.TrimSpace(text))
 	h.run("install -g drover -m 640 /usr/share/drover/drover.yaml /etc/drover/drover.yaml")
+}
+
+// refusedUpgrade checks that an upgrade leaves a server running whose config the new version
+// refuses: the file, or a node of the API beside it.
+func (h host) refusedUpgrade() {
+	h.t.Helper()
+	const file, pid = "/etc/drover/drover.yaml", "systemctl show -p MainPID --value drover"
+	for edit, mistake := range map[string]string{"s/^pools:/pool:/": "pool", "s/m1c29/m2c01/": "m2c01"} {
+		before := h.run(pid)
+		h.run("cp -p " + file + " /etc/drover/good && sed -i '" + edit + "' " + file)
+		fixture.WantText(h.t, "the upgrade", h.run("dpkg -i current.deb 2>&1"), mistake, "this version refuses "+file, "systemctl restart drover")
+		h.want(pid, before)
+		h.run("mv /etc/drover/good " + file + " && dpkg -i current.deb")
+		h.service()
+		if h.run(pid) == before {
+			h.t.Error("the server was not restarted")
+		}
+	}
+	h.kept()
 }
 
 // service checks that the server runs under systemd: as its user, with two capabilities,
