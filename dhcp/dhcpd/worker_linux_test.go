@@ -47,6 +47,7 @@ func TestRequestsFirst(t *testing.T) {
 	write(t, relay, numbered(2, web1, discover))
 	write(t, relay, numbered(3, web1, inform, ciaddr("10.28.5.5")))
 	write(t, relay, numbered(4, web1, request, requested("10.28.36.1")))
+	fixture.Eventually(t, "three requests wait", func() bool { return s.Depth() == 3 })
 	close(stuck.free)
 	for _, want := range []uint32{1, 3, 4, 2} {
 		if got := number(read(t, relay)); got != want {
