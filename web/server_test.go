@@ -136,7 +136,7 @@ func TestListenError(t *testing.T) {
 	if err == nil {
 		l.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "people-facing listener") {
+	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
 		t.Errorf("got %v", err)
 	}
 }
