@@ -28,12 +28,6 @@ type File struct {
 	Begins Begun
 }
 
-// Begun is a boot that begins with a script.
-type Begun struct {
-	MAC   pools.MAC // of the machine: perhaps another card than that of the client's address
-	Nonce string
-}
-
 type content interface {
 	io.ReaderAt
 	io.Closer
@@ -199,8 +193,8 @@ func (f *Files) machine(c *client, mac pools.MAC) (*resolve.Plan, error) {
 // script returns the script of a boot. A problem of the server is logged, and the script
 // shows it.
 func (f *Files) script(p *resolve.Plan, d dialect, rescue bool) (content, error) {
-	s, err := f.r.write(f.begin(p), d)
-	if err != nil {
+	s := f.begin(p)
+	if err := f.r.write(s, d); err != nil {
 		f.r.Log.Warn("a machine cannot boot yet", "mac", p.MAC.String(), "node", p.Node, "pool", p.Pool, "problem", s.Problem, "err", err.Error())
 	}
 	if rescue && s.Problem == "" {
@@ -211,26 +205,6 @@ func (f *Files) script(p *resolve.Plan, d dialect, rescue bool) (content, error)
 		return nil, err
 	}
 	return bootScript{opened, s.begins()}, nil
-}
-
-// begin returns the script of a boot before it is written. Anyone can send a request by TFTP
-// with the address of a machine.
-func (f *Files) begin(p *resolve.Plan) *script {
-	return &script{Plan: p, Device: f.device(p, netip.Addr{}), unproved: f.scheme == "tftp"}
-}
-
-// bootScript is a script that begins a boot.
-type bootScript struct {
-	content
-	begins Begun // zero if the script shows a problem
-}
-
-// begins returns the boot of a script that was written.
-func (s script) begins() Begun {
-	if s.nonce == "" {
-		return Begun{}
-	}
-	return Begun{s.MAC, s.nonce}
 }
 
 // text is a file in memory.

@@ -88,8 +88,8 @@ func (f *Files) piCommandLine(c *client) (content, error) {
 	if err := c.known(); err != nil {
 		return nil, err
 	}
-	s, err := f.r.write(f.begin(c.Plan), raspberryPi)
-	if err != nil {
+	s := f.begin(c.Plan)
+	if err := f.r.write(s, raspberryPi); err != nil {
 		return nil, &Error{Msg: s.Problem, Err: err}
 	}
 	if _, err := f.piScript(c); err != nil { // after write, which takes the next boot

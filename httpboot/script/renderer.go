@@ -144,7 +144,8 @@ func (r *Renderer) At(addr netip.Addr) (machines.Machine, bool) {
 // The script is nil only if the template fails.
 func (r *Renderer) IPXE(p *resolve.Plan) (text []byte, err error) {
 	r.Forget(p.MAC)
-	s, err := r.write(&script{Plan: p}, ipxe)
+	s := &script{Plan: p}
+	err = r.write(s, ipxe)
 	s.Self = s.Base + pools.ScriptPath + p.MAC.Dashed()
 	text, failed := r.Templates.execute(s.template(ipxe), s)
 	if failed != nil {
@@ -222,11 +223,11 @@ func (s script) template(d dialect) string {
 // write begins a boot, or reuses the one that was issued, and fills in its script. The
 // script is valid even with an error: s.Problem then describes the error for the
 // console, and write adds it to the boot's timeline.
-func (r *Renderer) write(s *script, d dialect) (script, error) {
+func (r *Renderer) write(s *script, d dialect) error {
 	s.Base = r.advertised(s.Plan, netip.Addr{}).URL
 	err := r.fill(s, d)
 	if err == nil {
-		return *s, nil
+		return nil
 	}
 	if s.Problem == "" {
 		s.Problem = err.Error()
@@ -234,7 +235,7 @@ func (r *Renderer) write(s *script, d dialect) (script, error) {
 	if err := r.Boots.Step(s.MAC, "", boots.Event{Step: boots.StepScript, Error: s.Problem}); err != nil {
 		r.Log.Warn("a step of a boot is not recorded", "mac", s.MAC.String(), "step", string(boots.StepScript), "err", err.Error())
 	}
-	return *s, err
+	return err
 }
 
 // fill adds the image and the command line of a boot to s. With an error, it may set

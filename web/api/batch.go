@@ -53,10 +53,7 @@ func (a *API) CheckNodes(changes []pools.NodeChange, by auth.Client) error {
 
 // mayChange returns an error if the client must not make one of the changes.
 func (a *API) mayChange(changes []pools.NodeChange, by auth.Client) error {
-	if !by.Limited() {
-		return nil
-	}
-	m := authz.Machines{Farm: a.Farm.Farm(), Places: a.Hardware.Places, Unknowns: a.Unknowns.List(), Leases: a.Leases.List(), Now: a.Now()}
+	m := authz.Machines{Farm: a.Farm.Farm(), Places: a.Hardware.Places, Unknowns: a.Unknowns.List, Leases: a.Leases.List, Now: a.Now()}
 	return m.Change(by, changes)
 }
 

@@ -91,10 +91,8 @@ func (p *prune) run(cmd *cobra.Command, names []string) error {
 	var failed error
 	if p.dryRun {
 		done.add(choice...)
-	} else {
-		if failed, err = p.remove(cmd, names, all, choice, &done); err != nil {
-			return errors.Join(err, damaged)
-		}
+	} else if failed, err = p.remove(cmd, names, all, choice, &done); err != nil {
+		return errors.Join(err, damaged)
 	}
 	failed = errors.Join(failed, damaged)
 	if failed != nil && len(done.Removed) > 0 && !p.dryRun {

@@ -28,8 +28,8 @@ type Places func(nodes []pools.NodeInfo) []pools.ChassisSlot
 type Machines struct {
 	Farm     *resolve.Farm
 	Places   Places
-	Unknowns []pools.Unknown
-	Leases   []pools.Lease // of all pools, also expired ones
+	Unknowns func() []pools.Unknown
+	Leases   func() []pools.Lease // of all pools, also expired ones
 	Now      time.Time
 }
 
@@ -173,7 +173,10 @@ func inSlot(err error, node string, p pools.ChassisSlot, remedy string) error {
 // take returns an error if one of the machines with these MACs is in a pool that the client
 // must not change: that in which it asked last, or of its lease.
 func (m *Machines) take(by auth.Client, macs map[pools.MAC]bool) error {
-	for _, u := range m.Unknowns {
+	if len(macs) == 0 {
+		return nil
+	}
+	for _, u := range m.Unknowns() {
 		if !macs[u.MAC] || u.Pool == "" {
 			continue
 		}
@@ -181,7 +184,7 @@ func (m *Machines) take(by auth.Client, macs map[pools.MAC]bool) error {
 			return err
 		}
 	}
-	for _, l := range m.Leases {
+	for _, l := range m.Leases() {
 		if !macs[l.MAC] || !l.Active(m.Now) {
 			continue
 		}
