@@ -135,3 +135,33 @@ func TestBOOTPHasNoRoom(t *testing.T) {
 		t.Errorf("got %d bytes, %s, warning %q", n, r.Summary(), x.Warning)
 	}
 }
+
+// TestBOOTPServerName: a request that names another server in sname gets silence (RFC 951,
+// section 3).
+func TestBOOTPServerName(t *testing.T) {
+	for _, tt := range []struct {
+		sname string
+		want  dhcp.Decision
+	}{
+		{"", dhcp.Acknowledged},
+		{"10.28.0.2", dhcp.Acknowledged},
+		{"10.28.0.3", dhcp.OtherServer},
+		{"bootserver", dhcp.OtherServer},
+	} {
+		for _, cookie := range []bool{true, false} {
+			s, l := newServer()
+			packet := bootp(web1)
+			if !cookie {
+				packet = withoutCookie(packet)
+			}
+			copy(packet[44:], tt.sname)
+			r, x := s.handle(packet, noon)
+			if x.Decision != tt.want || (r != nil) != (tt.want == dhcp.Acknowledged) {
+				t.Errorf("sname %q, cookie %v: got %v, %q", tt.sname, cookie, r, x.Decision)
+			}
+			if len(l.Offered)+len(l.Active) > 0 {
+				t.Errorf("sname %q: a lease", tt.sname)
+			}
+		}
+	}
+}

@@ -196,16 +196,51 @@ func (a *answer) warnNoLoader() {
 
 // addPXE marks an answer as one for a PXE client, which loads the file of the
 // answer. PXE_DISCOVERY_CONTROL (43.6) = 8 keeps the client from searching for
-// boot servers first.
+// boot servers first, also together with a site's own sub-options.
 func (c *client) addPXE(m *Message) {
 	m.options.Put(wire.OptClass, []byte("PXEClient")...)
-	switch {
-	case m.options.Has(wire.OptVendor):
-	case c.Firmware == pools.RaspberryPi:
-		m.options.Put(wire.OptVendor, []byte(raspberryPiMenu)...)
-	default:
-		m.options.Put(wire.OptVendor, 6, 1, 8, 0xff)
+	own := "\x06\x01\x08\xff"
+	if c.Firmware == pools.RaspberryPi {
+		own = raspberryPiMenu
 	}
+	m.options.Set(wire.OptVendor, withVendor([]byte(own), m.options.Get(wire.OptVendor)))
+}
+
+// withVendor returns the site's option 43 with the sub-options of own in front that it does
+// not set. A site that sets the boot servers, menu, prompt or item of PXE (43.8, 9, 10, 71) keeps
+// its option as it is: with 43.6 = 8 the client would not look at them. So does a site whose
+// option has no sub-options.
+func withVendor(own, site []byte) []byte {
+	if len(site) == 0 {
+		return own
+	}
+	var set wire.CodeSet
+	size := 0
+	if wire.EachOption(site, func(code uint8, data []byte) {
+		set.Add(code)
+		size += 2 + len(data)
+	}) != nil {
+		return site
+	}
+	for _, code := range []uint8{8, 9, 10, 71} {
+		if set.Has(code) {
+			return site
+		}
+	}
+	var all []byte
+	_ = wire.EachOption(own, func(code uint8, data []byte) {
+		if !set.Has(code) {
+			all = wire.AppendOption(all, code, data)
+		}
+	})
+	if all == nil {
+		return site
+	}
+	all = append(all, site...)
+	if size == len(site) { // without END
+		all = append(all, wire.OptEnd)
+	}
+	return all
 }
 
 // raspberryPiMenu is the option 43 without which a Raspberry Pi takes no answer: a PXE
