@@ -36,10 +36,10 @@ subnets: [{cidr: 10.28.0.0/16, router: 10.28.0.1}]
 clusters: [{name: tenant-a, kubeconfig: a.kubeconfig}, {name: lobby, kubeconfig: l.kubeconfig}]
 tags: {debug: {kernelArgs: debug}, gpu: {labels: {gpu: "yes"}}}
 pools:
-  - {name: compute, cluster: tenant-a, image: debian-12, nodes: [
+  - {name: compute, cluster: tenant-a, image: debian-12, delegates: [gpu, debug], nodes: [
       {name: m1, macs: ["52:54:00:00:00:01"], ip: 10.28.0.11},
       {name: m2, macs: ["52:54:00:00:00:02", "52:54:00:00:01:02"], ip: 10.28.0.12, tags: [gpu]}]}
-  - {name: storage, image: debian-12}
+  - {name: storage, image: debian-12, delegates: [gpu, debug]}
   - {name: catchall, catchall: true, cluster: lobby, image: debian-12, range: 10.28.72.10-10.28.72.20}
 `
 

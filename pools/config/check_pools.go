@@ -100,6 +100,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 		c.failf(path+".image", "write name or name@sha256:<64 hex digits>", "%s: %q is not an image", about, p.Image)
 	}
 	c.tagRefs(path+".tags", about, c.at(path), p.Tags)
+	c.tagRefs(path+".delegates", about, c.at(path), p.Delegates)
 	c.lease(path+".lease", about, p.Lease)
 	if p.Broadcast != "" {
 		c.report(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(pools.BroadcastAuto), string(pools.BroadcastAlways)))

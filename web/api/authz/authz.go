@@ -1,6 +1,10 @@
 // Package authz decides what a client that is limited to pools may do: it changes and switches
 // nodes of its pools, and makes nodes only of machines that no other pool has.
 //
+// Such nodes have the tags of these pools alone, which bring files, passwords and keys with
+// them, and no address that another pool leases or that is part of the network: a router, a name
+// server, a relay agent, the server.
+//
 // A machine is in a pool by its MAC, which has a lease there or asked last in that catch-all pool,
 // and by its slot in a chassis. Other identities, such as the port of its relay agent, are known
 // only once it boots: a node with such a match alone could be any machine.
@@ -61,6 +65,9 @@ func (m *Machines) Change(by auth.Client, changes []pools.NodeChange) error {
 			}
 		}
 		if err := identified(by, c); err != nil {
+			return err
+		}
+		if err := m.scope(by, c); err != nil {
 			return err
 		}
 		if c.New != nil && (c.Old == nil || c.Old.Name != c.New.Name || c.Old.ChassisSlot != c.New.ChassisSlot) {

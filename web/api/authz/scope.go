@@ -1,0 +1,67 @@
+package authz
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"drover/pools"
+	"drover/web/answer"
+	"drover/web/auth"
+)
+
+// scope returns an error for a node to which the change gives a tag that the client's pools do
+// not have, or an address that is not for them.
+func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
+	n := c.New
+	if n == nil {
+		return nil
+	}
+	old := c.Old
+	if old == nil {
+		old = &pools.PoolNode{}
+	}
+	for _, tag := range n.Tags {
+		if tag == "all" || slices.Contains(old.Tags, tag) || m.hasTag(by, tag) {
+			continue
+		}
+		return forbidden("tags", "use the tags of its pool; a client without pools can add others to the pool's delegates",
+			fmt.Sprintf("node %q would have the tag %q, which none of the pools %q of %q has", n.Name, tag, by.Pools, by.Name))
+	}
+	for _, a := range []netip.Addr{n.IP, n.IP6} {
+		if a.IsValid() && a != old.IP && a != old.IP6 {
+			if err := m.address(by, n.Name, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasTag reports whether one of the client's pools has a tag, or delegates it.
+func (m *Machines) hasTag(by auth.Client, tag string) bool {
+	return slices.ContainsFunc(m.Farm.Config.Pools, func(p pools.Pool) bool {
+		return slices.Contains(by.Pools, p.Name) && (slices.Contains(p.Tags, tag) || slices.Contains(p.Delegates, tag))
+	})
+}
+
+// address returns an error for an address that a node of the client must not have.
+func (m *Machines) address(by auth.Client, node string, a netip.Addr) error {
+	for _, p := range m.Farm.Config.Pools {
+		if !slices.Contains(by.Pools, p.Name) && (p.Range.Contains(a) || p.Range6.Contains(a)) {
+			return forbidden("ip", "choose an address outside of the ranges of other pools",
+				fmt.Sprintf("node %q would have %s, which pool %q leases", node, a, p.Name))
+		}
+	}
+	if !m.Farm.Leasable(a) && !m.Farm.Reserved(a) {
+		return forbidden("ip", "choose an address of the pool's machines",
+			fmt.Sprintf("node %q would have %s, which is the address of a router, a server or a relay agent", node, a))
+	}
+	return nil
+}
+
+// forbidden returns an error with status 403.
+func forbidden(field, remedy, text string) error {
+	return &answer.Error{Code: http.StatusForbidden, Name: answer.CodeForbidden, Field: field, Remedy: remedy, Msg: text}
+}
