@@ -33,9 +33,13 @@ type Sender struct {
 //     answers ARP for it. A DISCOVER or a BOOTP request never comes from an address.
 //   - A relay agent has its addresses (giaddr and source) in declared subnets, or the
 //     operator lists them. They are no machine's and in no range. The packet has at
-//     least one hop and comes from port 67, which no user may have, unless the operator
+//     least one hop, unless the source is on the wire or listed, since the relay agent of
+//     BusyBox does not count. It comes from port 67, which no user may have, unless the operator
 //     lists the source. The frame is not from a machine: it is from the relay agent,
 //     which then answers ARP for a source that is not listed, or from a router.
+//   - Anyone can lease an address in the name of a router. A frame from a MAC that only holds
+//     a lease is from a machine if that MAC answers ARP for the leased address, and for the
+//     address of no router.
 //   - Port 4011 is for clients on the wire that have an address.
 //
 // A client may select another subnet (118, RFC 3011) of the network that it asks from alone:
@@ -54,8 +58,12 @@ type Machines interface {
 	// Owns reports whether a machine has the address (owned), and whether mac is
 	// one of that machine's (own).
 	Owns(addr netip.Addr, mac pools.MAC) (owned, own bool)
-	// Known reports whether mac is a machine's: a node declares it, or a lease has it.
+	// Declares reports whether a node has the MAC.
+	Declares(mac pools.MAC) bool
+	// Known reports whether mac is a machine's: a node declares it, or it holds a lease now.
 	Known(mac pools.MAC) bool
+	// Leased returns the IPv4 address that mac leases, or leased last; the zero Addr for none.
+	Leased(mac pools.MAC) netip.Addr
 }
 
 // Networks has the networks that the operator declares.
@@ -82,6 +90,10 @@ type Verdict struct {
 	Confirm netip.Addr
 	By      pools.MAC
 
+	// Unless is an address, unless it is the zero Addr. The packet does not count when the
+	// host with the MAC By answers ARP for it, and for the address of no router on the wire.
+	Unless netip.Addr
+
 	// Relay reports that the frame is from a relay agent or a router, whose later
 	// packets need not be confirmed.
 	Relay bool
@@ -96,9 +108,10 @@ const (
 	whyOwner     = "sent from the address of another machine"
 	whyNobody    = "sent from an address that the machine does not have"
 	whyForwarded = "forwarded by a machine: set the sysctl net.ipv4.conf.all.rp_filter=1 on nodes"
-	whyHops      = "relayed without a hop (RFC 1542, section 4.1.1)"
+	whyHops      = "relayed without a hop (RFC 1542, section 4.1.1): name the source in subnets[].relays if it is a relay agent that does not count them"
 	whyRelay     = "from a relay agent outside of the declared subnets: name its addresses in subnets[].relays"
 	whyPort      = "relayed from another port than 67 (RFC 8357): name the source in subnets[].relays if it is a relay agent"
+	whyVirtual   = "in the name of a virtual router (VRRP, HSRP): it is no machine"
 	whyNode      = "relayed from the address of a machine: a node is no relay agent"
 )
 
@@ -116,6 +129,8 @@ func (s *Senders) Judge(r *Request, from Sender) Verdict {
 		r.foreign = fmt.Errorf("option 118: %s is in no subnet of the network that the client asks from", subnet)
 	}
 	switch {
+	case Virtual(r.MAC):
+		return spoofed(whyVirtual)
 	case r.Giaddr.IsValid():
 		return s.relayed(r, from)
 	case !from.Addr.IsUnspecified():
@@ -176,12 +191,22 @@ func (s *Senders) forwarded(r *Request, from Sender, onWire bool) Verdict {
 		return Verdict{} // another card of the machine, chosen by its routes
 	}
 	switch {
-	case s.Machines.Known(from.MAC):
+	case !Virtual(from.MAC) && s.Machines.Declares(from.MAC):
 		return spoofed(whyForwarded)
 	case onWire: // a bridge that puts its own MAC into frames also answers ARP with it
 		return Verdict{Confirm: from.Addr, By: from.MAC}
 	}
-	return Verdict{} // a router: the client renews past its relay agent
+	// A router: the client renews past its relay agent.
+	return Verdict{Unless: s.leased(from.MAC), By: from.MAC}
+}
+
+// leased returns the address for which a MAC that forwards packets, and that no node has,
+// answers ARP if it is a machine; the zero Addr if it can be none.
+func (s *Senders) leased(mac pools.MAC) netip.Addr {
+	if Virtual(mac) {
+		return netip.Addr{}
+	}
+	return s.Machines.Leased(mac)
 }
 
 // relayed decides on a packet of a relay agent. Its source can be another address than
@@ -191,7 +216,7 @@ func (s *Senders) relayed(r *Request, from Sender) Verdict {
 	switch {
 	case from.BootPort:
 		return spoofed(whyBootPort)
-	case r.hops() == 0:
+	case r.hops() == 0 && !s.onWire(from.Addr) && !s.Networks.ListsRelay(from.Addr):
 		return spoofed(whyHops)
 	}
 	why := s.noRelay(from.Addr)
@@ -205,12 +230,12 @@ func (s *Senders) relayed(r *Request, from Sender) Verdict {
 		return spoofed(whyPort)
 	case from.Relay:
 		return Verdict{}
-	case s.Machines.Known(from.MAC):
+	case !Virtual(from.MAC) && s.Machines.Declares(from.MAC):
 		return spoofed(whyForwarded)
 	case s.onWire(from.Addr) && !s.Networks.ListsRelay(from.Addr):
 		return Verdict{Confirm: from.Addr, By: from.MAC, Relay: true}
 	}
-	return Verdict{Relay: true}
+	return Verdict{Unless: s.leased(from.MAC), By: from.MAC, Relay: true}
 }
 
 // noRelay returns the reason why an address cannot be that of a relay agent, or "".
@@ -222,6 +247,18 @@ func (s *Senders) noRelay(a netip.Addr) string {
 		return whyNode
 	}
 	return ""
+}
+
+// Virtual reports whether a MAC is that of a virtual router, which several routers share and
+// no machine has: VRRP (RFC 5798, section 7.3), or HSRP (00:00:0c:07:ac and 00:00:0c:9f:f).
+func Virtual(m pools.MAC) bool {
+	switch [3]byte(m[:3]) {
+	case [3]byte{0, 0, 0x5e}:
+		return m[3] == 0 && (m[4] == 1 || m[4] == 2)
+	case [3]byte{0, 0, 0x0c}:
+		return m[3] == 7 && m[4] == 0xac || m[3] == 0x9f && m[4]&0xf0 == 0xf0
+	}
+	return false
 }
 
 // onWire reports whether a host with the address is on the wire, without a router

@@ -37,7 +37,18 @@ func (owners) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	return false, false
 }
 
-func (owners) Known(m pools.MAC) bool { return m == web1 || m == web1b || m == stray || m == farMAC }
+func (owners) Declares(m pools.MAC) bool {
+	return m == web1 || m == web1b || m == farMAC || m == mac("00:00:5e:00:01:07")
+}
+
+func (owners) Leased(m pools.MAC) netip.Addr {
+	if m == stray {
+		return netip.MustParseAddr("10.28.72.10")
+	}
+	return netip.Addr{}
+}
+
+func (o owners) Known(m pools.MAC) bool { return o.Declares(m) || m == stray }
 
 func (owners) InSubnet(a netip.Addr) bool {
 	return netip.MustParsePrefix("10.28.0.0/15").Contains(a)
@@ -139,7 +150,14 @@ func TestSenders(t *testing.T) {
 		{"a listed one, whose packets have another MAC than its ARP", from(relayMAC, "10.28.0.253"), message(web1, discover, relayedBy("10.28.0.253")), "counts relay"},
 		{"in another network", from(relayMAC, "172.16.0.2"), message(web1, discover, relayedBy("172.16.0.2")), "subnets[].relays"},
 		{"whose machines are in another network", from(relayMAC, "10.28.0.254"), message(web1, discover, relayedBy("172.16.0.2")), "subnets[].relays"},
-		{"no hop", from(relayMAC, "10.28.0.254"), message(web1, discover, giaddr("10.28.0.254")), "hop"},
+		{"no hop, on the wire", from(relayMAC, "10.28.0.254"), message(web1, discover, giaddr("10.28.0.254")), "ARP of 10.28.0.254 at " + relayMAC.String() + " relay"},
+		{"no hop, listed", from(relayMAC, "172.16.0.1"), message(web1, discover, giaddr("172.16.0.1")), "counts relay"},
+		{"no hop, behind a router", from(relayMAC, "10.29.0.1"), message(web1, discover, giaddr("10.29.0.1")), "hop"},
+		{"a stranger leased in the router's name", from(stray, "10.28.0.254"), message(web1, discover, relayedBy("10.28.0.254")), "ARP of 10.28.0.254 at " + stray.String() + " relay"},
+		{"and in that of a listed agent on the wire", from(stray, "10.28.0.253"), message(web1, discover, relayedBy("10.28.0.253")), "unless ARP of 10.28.72.10 at " + stray.String() + " relay"},
+		{"and far away", from(stray, "10.29.0.1"), message(web1, discover, relayedBy("10.29.0.1")), "unless ARP of 10.28.72.10 at " + stray.String() + " relay"},
+		{"in the name of a virtual router", all(mac("00:00:5e:00:02:09")), message(mac("00:00:5e:00:02:09"), discover), "virtual router"},
+		{"behind a VRRP router", from(mac("00:00:5e:00:01:07"), "10.29.0.1"), message(web1, discover, relayedBy("10.29.0.1")), "counts relay"},
 		{"two hops", known("10.28.0.254"), message(web1, discover, relayedBy("10.29.0.1"), hops(2)), "counts"},
 		{"a pod plays a relay agent", from(web1, "10.28.36.1"), message(stray, discover, relayedBy("10.28.36.1")), "a node is no relay agent"},
 		{"and names the real one", from(web1, "10.28.36.1"), message(stray, request, relayedBy("10.28.0.254")), "a node is no relay agent"},
@@ -188,6 +206,8 @@ func verdict(v dhcp.Verdict) string {
 		return string(v.Drop) + ": " + v.Why
 	case v.Confirm.IsValid():
 		got = "ARP of " + v.Confirm.String() + " at " + v.By.String()
+	case v.Unless.IsValid():
+		got = "unless ARP of " + v.Unless.String() + " at " + v.By.String()
 	}
 	if v.Relay {
 		got += " relay"

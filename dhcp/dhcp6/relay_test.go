@@ -155,6 +155,9 @@ type networks struct{}
 func (networks) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	return a == addr("fd00:28::10"), a == addr("fd00:28::10") && m == m1
 }
+func (networks) Declares(m pools.MAC) bool   { return m == m1 }
+func (networks) Leased(pools.MAC) netip.Addr { return netip.Addr{} }
+
 func (networks) Known(m pools.MAC) bool          { return m == m1 || m == m3 }
 func (networks) InSubnet(a netip.Addr) bool      { return netip.MustParsePrefix("fd00:28::/64").Contains(a) }
 func (networks) InRange(a netip.Addr) bool       { return a == addr("fd00:28::100") }

@@ -17,7 +17,8 @@ import (
 //   - A relay agent has its address in declared subnets, or the operator lists it. It is no
 //     machine's and in no range. The network that it names (link address) is a declared one
 //     too. The packet comes from port 547, unless the operator lists the source, and its
-//     frame is not from a machine, which would forward the packet of a pod.
+//     frame is not from a machine, which would forward the packet of a pod. Anyone can lease an
+//     address in the name of a router, so a lease decides only if the source is not listed.
 //   - A relay agent behind another one has an address that the operator lists. If it sends
 //     from a link-local address, as one in a switch does (RFC 6221), the operator lists the
 //     link address of the other. Otherwise it can be a client that relays for itself: its
@@ -32,6 +33,7 @@ const (
 	whyRouted    = "a client sends from its link-local address; this one was routed"
 	whyOther     = "sent from the link-local address of another machine"
 	whyForwarded = "forwarded by a machine: a node is no relay agent"
+	whyLeased    = "forwarded by a machine that holds a lease: if the sender is a router or a relay agent, name its address in subnets[].relays, or end the lease with drover lease release"
 	whyRelay     = "from a relay agent outside of the declared subnets: name its addresses in subnets[].relays"
 	whyLink      = "for a network (link address) that is in no declared subnet: name it in subnets[].relays"
 	whyPort      = "relayed from another port than 547 (RFC 8357): name the source in subnets[].relays if it is a relay agent"
@@ -80,8 +82,10 @@ func (s *Senders) relayed(r *Request) (why string) {
 		return whyNode
 	case r.From.Port != ServerPort && !listed:
 		return whyPort
-	case s.Machines.Known(r.From.MAC):
+	case !dhcp.Virtual(r.From.MAC) && s.Machines.Declares(r.From.MAC):
 		return whyForwarded
+	case !listed && !dhcp.Virtual(r.From.MAC) && s.Machines.Known(r.From.MAC):
+		return whyLeased
 	}
 	if link := r.Link(); link.IsValid() && !s.isLink(link) {
 		return whyLink

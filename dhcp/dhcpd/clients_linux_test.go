@@ -88,6 +88,11 @@ func (t tenants) Known(m pools.MAC) bool {
 	return ok || t.Declares(m)
 }
 
+func (t tenants) Leased(m pools.MAC) netip.Addr {
+	held, _ := t.leases.Holds(m, noon)
+	return held
+}
+
 func (tenants) Declares(m pools.MAC) bool { return m == web1 || m == web1b }
 
 // takes starts the client and sees it get an address.

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/insomniacslk/dhcp/dhcpv4"
-
 	"drover/dhcp"
 	"drover/dhcp/shed"
 	"drover/pools"
@@ -159,27 +157,15 @@ func (in *intake) admit(r *request) bool {
 		in.drop(r, dhcp.TooOften, "dhcp: a client asks too often, most of its packets are dropped")
 		return false
 	}
-	if r.Type == dhcpv4.MessageTypeRelease || r.Type == dhcpv4.MessageTypeDecline {
-		in.left.add(r.MAC)
-	}
 	r.known = in.machines.Declares(r.MAC) || in.strangers.Load() >= crowd && in.holds(r)
-	if !v.Confirm.IsValid() {
-		in.pass(r, v.Relay)
-		return true
+	switch {
+	case v.Confirm.IsValid():
+		return in.confirm(r, v)
+	case v.Unless.IsValid():
+		return in.doubt(r, v)
 	}
-	by, relay := neighbor{v.Confirm, v.By}, v.Relay
-	asked := in.neighbors.ask(by, confirmPatience, func(ok bool) {
-		if ok {
-			in.pass(r, relay)
-			return
-		}
-		in.refuse(r, "the host that sent it does not answer ARP for its source address")
-		in.free.Put(r)
-	})
-	if !asked {
-		in.drop(r, dhcp.QueueFull, "dhcp: more senders of DHCP than can be asked by ARP")
-	}
-	return asked
+	in.pass(r, v.Relay)
+	return true
 }
 
 // holds reports whether a machine has a lease: it is in the middle of a boot.

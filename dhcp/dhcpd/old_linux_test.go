@@ -46,6 +46,7 @@ func TestBOOTPAndInfiniBand(t *testing.T) {
 // listed has 10.28.0.254 as a relay agent that the operator lists.
 type listed struct{}
 
+func (listed) Routers() []netip.Addr           { return nil }
 func (listed) InSubnet(netip.Addr) bool        { return false }
 func (listed) InRange(netip.Addr) bool         { return false }
 func (listed) ListsRelay(a netip.Addr) bool    { return a.String() == "10.28.0.254" }

@@ -28,7 +28,7 @@ type Server struct {
 	// Machines and Networks find spoofed packets. Where one is nil, there is no
 	// machine, and every address may be that of a relay agent.
 	Machines Machines
-	Networks dhcp.Networks
+	Networks Networks
 
 	Log        *slog.Logger        // one line for each exchange; nil: none
 	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, before its reply is sent, from several goroutines and not always in order; must not block; may be nil
@@ -67,10 +67,13 @@ type Server struct {
 
 // Machines finds the machines of the farm. Its methods are called for each packet, from
 // several goroutines.
-type Machines interface {
-	dhcp.Machines
-	// Declares reports whether a node has the MAC.
-	Declares(mac pools.MAC) bool
+type Machines interface{ dhcp.Machines }
+
+// Networks has the networks that the operator declares.
+type Networks interface {
+	dhcp.Networks
+	// Routers returns the addresses of routers and relay agents in the config.
+	Routers() []netip.Addr
 }
 
 // noFarm is for a server that knows no farm.
@@ -81,6 +84,12 @@ func (noFarm) Owns(netip.Addr, pools.MAC) (owned, own bool) { return false, fals
 
 // Known returns false.
 func (noFarm) Known(pools.MAC) bool { return false }
+
+// Leased returns the zero Addr.
+func (noFarm) Leased(pools.MAC) netip.Addr { return netip.Addr{} }
+
+// Routers returns nil.
+func (noFarm) Routers() []netip.Addr { return nil }
 
 // Declares returns false.
 func (noFarm) Declares(pools.MAC) bool { return false }
@@ -152,8 +161,7 @@ func (s *Server) service() *service {
 	if v.networks == nil {
 		v.networks = noFarm{}
 	}
-	v.left = &left{Machines: v.machines}
-	v.senders = dhcp.Senders{Machines: v.left, Networks: v.networks, Wire: s.wire}
+	v.senders = dhcp.Senders{Machines: v.machines, Networks: v.networks, Wire: s.wire}
 	if s.Mode == pools.DHCPProxy && s.Leases != nil {
 		if before, ok := s.Leases.(noting); ok { // of an earlier Serve
 			s.Leases = before.Leases

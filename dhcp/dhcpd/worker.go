@@ -22,8 +22,7 @@ type service struct {
 	relays    *relays
 	senders   dhcp.Senders
 	machines  Machines
-	left      *left
-	networks  dhcp.Networks
+	networks  Networks
 }
 
 // maxCommits is how many answers wait for the disk at most. A disk that keeps so

@@ -34,6 +34,15 @@ func TestRejoin(t *testing.T) {
 		{"the node does not tell its boot", func(*apiServer) {}, "", false, "", ""},
 		{"not drover's", func(s *apiServer) { s.edit(n, func(n *corev1.Node) { n.Labels = nil }) }, "b2", false, "",
 			"kubectl label node m1c29 drover/managed=true"},
+		{"a control-plane host", func(s *apiServer) {
+			s.edit(n, func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} })
+		}, "b2", false, "control-plane host", ""},
+		{"a control-plane host in this boot", func(s *apiServer) {
+			s.edit(n, func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" })
+		}, "b1", false, "give the machine another name", ""},
+		{"a control-plane host by its taint, without a boot", func(s *apiServer) {
+			s.edit(n, func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/master"}} })
+		}, "", false, "control-plane host", ""},
 		{"may not delete", func(s *apiServer) { s.set("DELETE nodes", fail(403, "Forbidden", "no")) }, "b2", false, "", "drover may not delete it"},
 		{"a policy keeps it", func(s *apiServer) { s.set("DELETE nodes", fail(422, "Invalid", "control plane")) }, "b2", false, "", "drover may not delete it"},
 		{"may not see Leases", func(s *apiServer) { s.set("GET leases", fail(403, "Forbidden", "no")) }, "b2", false, "", "may not see whether its kubelet lives"},

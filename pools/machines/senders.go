@@ -10,8 +10,8 @@ import (
 // Declares reports whether a node has the MAC.
 func (d *Directory) Declares(mac pools.MAC) bool { return d.Farm.Farm().Declares(mac) }
 
-// Known reports whether a MAC is a machine's: a node declares it, or it has a lease, even
-// an expired one, or as unknown hardware a released one.
+// Known reports whether a MAC is a machine's: a node declares it, or it holds a lease now.
+// A lease that ended says nothing, so that its end undoes what a packet did.
 func (d *Directory) Known(mac pools.MAC) bool {
 	if d.Declares(mac) {
 		return true
@@ -20,14 +20,36 @@ func (d *Directory) Known(mac pools.MAC) bool {
 		if leases == nil {
 			continue
 		}
-		if _, ok := leases.Of(mac); ok {
-			return true
-		}
-		if _, ok := leases.Named(pools.CatchAllName(mac)); ok {
+		if l, ok := leases.Of(mac); ok && l.Active(d.now()) {
 			return true
 		}
 	}
 	return false
+}
+
+// Leased returns the IPv4 address that a MAC leases, or leased last; the zero Addr if there is
+// none.
+func (d *Directory) Leased(mac pools.MAC) netip.Addr {
+	if d.Leases == nil {
+		return netip.Addr{}
+	}
+	l, ok := d.Leases.Of(mac)
+	if !ok {
+		l, _ = d.Leases.Named(pools.CatchAllName(mac))
+	}
+	return l.Address
+}
+
+// Routers returns the addresses of the routers of the declared subnets, those of relay agents
+// that the config lists among them.
+func (d *Directory) Routers() (all []netip.Addr) {
+	for _, s := range d.Farm.Farm().Config.Subnets {
+		if s.Router.IsValid() {
+			all = append(all, s.Router)
+		}
+		all = append(all, s.Relays...)
+	}
+	return all
 }
 
 // InRange reports whether a pool leases the address.

@@ -3,6 +3,7 @@ package machines_test
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"drover/pools"
 	"drover/pools/resolve"
@@ -11,6 +12,9 @@ import (
 // TestSenders has what package dhcp asks about the sender of a packet.
 func TestSenders(t *testing.T) {
 	d, leases := newDirectory()
+	for i := range leases.all {
+		leases.all[i].Expires = time.Now().Add(time.Hour)
+	}
 	for _, tt := range []struct {
 		mac             pools.MAC
 		declared, known bool
@@ -25,8 +29,11 @@ func TestSenders(t *testing.T) {
 		}
 	}
 	leases.all[1].Released = true
-	if !d.Known(mac(9)) {
-		t.Error("a machine that released its lease is not known")
+	if d.Known(mac(9)) {
+		t.Error("a machine that released its lease is still known")
+	}
+	if got := d.Leased(mac(10)); got.IsValid() {
+		t.Errorf("a machine without a lease has leased %s", got)
 	}
 	leases.all = nil
 	if d.Known(mac(9)) {

@@ -23,7 +23,7 @@ import (
 // node, the router and the machines of the test.
 type farmland struct {
 	*office
-	node, pod, routed netns.Namespace
+	node, pod, router, routed netns.Namespace
 }
 
 const (
@@ -52,8 +52,8 @@ func newFarmland(t *testing.T, head, farm string) *farmland {
 	f := &farmland{office: newOfficeOf(t, head, farm)}
 	f.node = f.wired("node", nodeMAC, nodeIP+"/16")
 	f.pod = f.behind(f.node, "pod", podGW+"/24", podIP+"/24")
-	router := f.wired("router", routerMAC, "10.28.0.254/16")
-	f.routed = f.behind(router, "far", "192.168.5.1/24", routedIP+"/24")
+	f.router = f.wired("router", routerMAC, "10.28.0.254/16")
+	f.routed = f.behind(f.router, "far", "192.168.5.1/24", routedIP+"/24")
 	f.net.IP(t, "route", "add", "192.168.5.0/24", "via", "10.28.0.254")
 	f.net.IP(t, "route", "add", "10.244.0.0/16", "via", nodeIP)
 	return f
@@ -258,6 +258,34 @@ func TestReleasedNodeIsNoRelay(t *testing.T) {
 	for _, src := range []string{"10.28.72.33", "10.28.0.250", "10.29.0.9"} {
 		relayed := func(d *dhcpv4.DHCPv4) { dhcptest.Giaddr(src)(d); d.HopCount = 1 }
 		f.refuses(t, host, src, 67, m2, dhcptest.Message(m2, typeDiscover, dhcptest.ROM, relayed))
+	}
+}
+
+// TestStrangersSilenceNoRouter: a stranger leases, releases and declines in the name of the
+// MAC of a router. What the router forwards for others counts as before.
+func TestStrangersSilenceNoRouter(t *testing.T) {
+	for name, takes := range map[string]func(*farmland, pools.MAC){
+		"nothing": func(*farmland, pools.MAC) {},
+		"a lease": func(f *farmland, m pools.MAC) { f.leases(t, m, "10.28.72.33") },
+		"a lease that it returns": func(f *farmland, m pools.MAC) {
+			f.leases(t, m, "10.28.72.33")
+			f.send(f.router, "10.28.72.33", 67, dhcptest.Message(m, typeRelease, dhcptest.Ciaddr("10.28.72.33")))
+			f.judged(m, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFarmland(t, fmt.Sprintf(officeHead, false), farmlandPools)
+			takes(f, dhcptest.MAC(routerMAC))
+			f.judgeNothing()
+			m2 := dhcptest.MAC(otherMAC)
+			for _, src := range []string{"10.28.0.254", "10.29.0.9"} {
+				relayed := func(d *dhcpv4.DHCPv4) { dhcptest.Giaddr(src)(d); d.HopCount = 1 }
+				f.send(f.router, src, 67, dhcptest.Message(m2, typeDiscover, dhcptest.ROM, relayed))
+				if got := f.judged(m2, 1)[0]; got == dhcp.Spoofed {
+					t.Errorf("relayed by %s: got %q", src, got)
+				}
+			}
+		})
 	}
 }
 

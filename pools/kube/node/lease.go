@@ -176,7 +176,7 @@ const staleTimeout = 30 * time.Second
 
 // RemoveStale deletes the Node of an earlier boot, if there is one, and returns the
 // state of the Node before. bootID is that of the machine's current kernel. The error
-// is a [*cluster.Error] as long as a kubelet of that name lives.
+// is a [*cluster.Error] as long as a kubelet of that name lives, and for a Node of the control plane.
 //
 // kubeadm refuses to join while the Node of that name is Ready, which takes about 50
 // seconds to change after its machine went down. Later it would take over the Node with
@@ -192,6 +192,12 @@ func (l *Leases) RemoveStale(ctx context.Context, node, bootID string) (State, e
 		return State{Hidden: true}, nil
 	case err != nil:
 		return State{}, err
+	}
+	if controlsPlane(n) {
+		return State{}, &cluster.Error{
+			Cluster: l.c.Conf.Name, Doing: "let the node in", Retry: cluster.RetryLater,
+			Hint: fmt.Sprintf("the Node %s is a control-plane host, whose certificate no other machine may have; give the machine another name", node),
+		}
 	}
 	before, _ := StateOf(n) // it may still be Ready if the machine reboots fast
 	log := l.log.With("node", node, "cluster", l.c.Conf.Name)

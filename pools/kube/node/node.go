@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,6 +48,18 @@ func StateOf(n *corev1.Node) (s State, ready bool) {
 		}
 	}
 	return s, ready
+}
+
+// controlsPlane reports whether a Node is a host of the control plane, by its label or its
+// taint, which a kubelet cannot set or remove (NodeRestriction).
+func controlsPlane(n *corev1.Node) bool {
+	roles := []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+	for _, role := range roles {
+		if _, ok := n.Labels[role]; ok {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(roles, t.Key) })
 }
 
 // bounded returns the begin of an ID, since states are kept for long.

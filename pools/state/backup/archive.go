@@ -62,6 +62,12 @@ func Read(path string) (*Backup, error) {
 // damaged returns an error about a backup that is not as it was written.
 func damaged(cause any) error { return fmt.Errorf("the backup is damaged: %v", cause) }
 
+// carries reports whether a backup may have a file of that name. Some names are instructions to
+// the server: that it starts with damaged state, or takes over a restore.
+func carries(name string) bool {
+	return name != state.AcceptLossFile && name != Pending && name != Proposed
+}
+
 // unpack reads the entries of a backup.
 func (b *Backup) unpack(r io.Reader) error {
 	in := bufio.NewReader(r)
@@ -83,7 +89,7 @@ func (b *Backup) unpack(r io.Reader) error {
 		}
 		_, twice := b.data[h.Name]
 		switch {
-		case h.Typeflag != tar.TypeReg || !plain.MatchString(h.Name) || twice:
+		case h.Typeflag != tar.TypeReg || !plain.MatchString(h.Name) || !carries(h.Name) || twice:
 			return damaged(fmt.Sprintf("it has the entry %q", h.Name))
 		case h.Size > room:
 			return fmt.Errorf("more than %d bytes", int64(maxSize))

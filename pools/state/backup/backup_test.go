@@ -249,6 +249,7 @@ func TestRefused(t *testing.T) {
 		"it has no state":                       pack(t, nil),
 		`it has the entry "../x"`:               pack(t, nil, current, wal.File{Name: "../x"}),
 		`it has the entry "/etc/passwd"`:        pack(t, nil, current, wal.File{Name: "/etc/passwd"}),
+		`it has the entry "accept-loss"`:        pack(t, nil, current, wal.File{Name: "accept-loss"}),
 		`it has the entry ".hidden"`:            pack(t, nil, current, wal.File{Name: ".hidden"}),
 		`it has the entry "nodes.key"`:          pack(t, nil, current, wal.File{Name: "nodes.key"}, wal.File{Name: "nodes.key"}),
 		"lists 2":                               pack(t, &backup.Manifest{Format: 1, Files: []backup.File{{Name: "x"}}}, current),
