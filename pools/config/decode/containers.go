@@ -76,9 +76,10 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(at string, key, val
 		d.failf(n, path, "write key: value", "%s: want keys with values, not a %s", path, kindName(n))
 		return
 	}
-	seen := make(map[string]int, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
+	content := d.merged(n, path, 0)
+	seen := make(map[string]int, len(content)/2)
+	for i := 0; i+1 < len(content); i += 2 {
+		key, value := content[i], content[i+1]
 		if key.Kind != yaml.ScalarNode {
 			d.failf(key, path, "write key: value", "%s: a key must be a plain value", path)
 			continue
