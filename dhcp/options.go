@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/insomniacslk/dhcp/iana"
@@ -222,10 +223,8 @@ func withVendor(own, site []byte) []byte {
 	}) != nil {
 		return site
 	}
-	for _, code := range []uint8{8, 9, 10, 71} {
-		if set.Has(code) {
-			return site
-		}
+	if slices.ContainsFunc([]uint8{8, 9, 10, 71}, set.Has) {
+		return site
 	}
 	var all []byte
 	_ = wire.EachOption(own, func(code uint8, data []byte) {
