@@ -234,6 +234,33 @@ func TestRealClients(t *testing.T) {
 	}
 }
 
+// TestPathMTU: windows reach a client whose path has a smaller MTU than the interface, and the
+// kernel knows it. Several blocks in one message were refused then, again and again.
+func TestPathMTU(t *testing.T) {
+	for name, client := range map[string]struct {
+		addr, host, to string
+	}{"IPv4": {":69", "10.69.0.1", "10.69.0.2/32"}, "IPv6": {"[::]:69", "fd69::1", "fd69::2/128"}} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath("atftp"); err != nil {
+				fixture.Missing(t, err)
+			}
+			s, c := newCableSite(t, false, func(s *tftp.Server) { s.Addr = client.addr })
+			c.do("ip", "-n", c.srv, "route", "add", client.to, "dev", "srv", "mtu", "1400")
+			want := content()
+			s.write("loader", want)
+			dir := t.TempDir()
+			out, err := c.run(dir, "atftp", "--option", "blksize 1468", "--option", "windowsize 8", "-g", "-r", "loader", "-l", "got", client.host)
+			got, readErr := os.ReadFile(filepath.Join(dir, "got"))
+			if err != nil || readErr != nil || !bytes.Equal(got, want) {
+				t.Fatalf("got %d bytes, %v, %v\n%s", len(got), err, readErr, out)
+			}
+			if x := s.next(); x.Err != nil || x.Resent > 0 {
+				t.Errorf("got transfer %+v", x)
+			}
+		})
+	}
+}
+
 // TestBroadcast: a request to a broadcast address gets no answer (RFC 1123 section
 // 4.2.3.5): several servers may be on the network. Case W9.
 func TestBroadcast(t *testing.T) {

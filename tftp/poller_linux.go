@@ -139,6 +139,9 @@ func (p *epoller) attach(fd int, o origin, client netip.AddrPort) error {
 			return os.NewSyscallError("setsockopt", err)
 		}
 	}
+	if err := p.ignorePathMTU(fd); err != nil {
+		return err
+	}
 	if err := unix.Bind(fd, p.sockaddr(o.addr, port, o.link)); err != nil {
 		return os.NewSyscallError("bind", err)
 	}
@@ -149,6 +152,18 @@ func (p *epoller) attach(fd int, o origin, client netip.AddrPort) error {
 		return os.NewSyscallError("setsockopt", err)
 	}
 	return p.add(fd)
+}
+
+// ignorePathMTU lets a socket send packets of the size of the interface, without DF, which routers
+// on the way may cut. The kernel learns a smaller MTU of a path from ICMP, also of other
+// connections, for ten minutes, and would refuse several blocks in one message (EMSGSIZE) each time
+// that they are sent again. Where ICMP is filtered, it never learns it, and packets with DF are lost.
+// No router cuts packets of IPv6: there the kernel has to, for each block alone.
+func (p *epoller) ignorePathMTU(fd int) error {
+	if p.listener.six {
+		return nil
+	}
+	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_INTERFACE))
 }
 
 // sockaddr returns an address for the kernel. An IPv6 address of one link needs the

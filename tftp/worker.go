@@ -217,7 +217,7 @@ func (w *worker) push(s *session, now time.Time) {
 	}
 	for from <= to {
 		last := to
-		if w.uncut {
+		if w.uncut || s.uncut {
 			last = from
 		}
 		last = min(last, from+max(1, int64(maxMessage/size))-1)
@@ -234,6 +234,9 @@ func (w *worker) push(s *session, now time.Time) {
 			}
 		case err != nil && last > from && cannotCut(err):
 			w.uncut = true
+			continue
+		case last > from && errors.Is(err, unix.EMSGSIZE): // the path takes less than the interface
+			s.uncut = true
 			continue
 		case err != nil:
 			w.unsent(s, err)
