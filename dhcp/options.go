@@ -200,11 +200,16 @@ func (a *answer) warnNoLoader() {
 // boot servers first, also together with a site's own sub-options.
 func (c *client) addPXE(m *Message) {
 	m.options.Put(wire.OptClass, []byte("PXEClient")...)
-	own := "\x06\x01\x08\xff"
-	if c.Firmware == pools.RaspberryPi {
-		own = raspberryPiMenu
+	switch site := m.options.Get(wire.OptVendor); {
+	case len(site) > 0 && c.Firmware == pools.RaspberryPi:
+		m.options.Set(wire.OptVendor, withVendor([]byte(raspberryPiMenu), site))
+	case len(site) > 0:
+		m.options.Set(wire.OptVendor, withVendor([]byte{6, 1, 8, wire.OptEnd}, site))
+	case c.Firmware == pools.RaspberryPi:
+		m.options.Put(wire.OptVendor, []byte(raspberryPiMenu)...)
+	default:
+		m.options.Put(wire.OptVendor, 6, 1, 8, wire.OptEnd)
 	}
-	m.options.Set(wire.OptVendor, withVendor([]byte(own), m.options.Get(wire.OptVendor)))
 }
 
 // withVendor returns the site's option 43 with the sub-options of own in front that it does
@@ -212,9 +217,6 @@ func (c *client) addPXE(m *Message) {
 // its option as it is: with 43.6 = 8 the client would not look at them. So does a site whose
 // option has no sub-options.
 func withVendor(own, site []byte) []byte {
-	if len(site) == 0 {
-		return own
-	}
 	var set wire.CodeSet
 	size := 0
 	if wire.EachOption(site, func(code uint8, data []byte) {

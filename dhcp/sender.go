@@ -53,7 +53,8 @@ type Senders struct {
 	Wire     []netip.Prefix // the networks of the interface that received the packet
 }
 
-// Machines finds machines by address and by MAC.
+// Machines finds machines by address and by MAC. Its methods are called for each packet, from
+// several goroutines.
 type Machines interface {
 	// Owns reports whether a machine has the address (owned), and whether mac is
 	// one of that machine's (own).
@@ -129,7 +130,7 @@ func (s *Senders) Judge(r *Request, from Sender) Verdict {
 		r.foreign = fmt.Errorf("option 118: %s is in no subnet of the network that the client asks from", subnet)
 	}
 	switch {
-	case Virtual(r.MAC):
+	case r.MAC.IsVirtualRouter():
 		return spoofed(whyVirtual)
 	case r.Giaddr.IsValid():
 		return s.relayed(r, from)
@@ -191,7 +192,7 @@ func (s *Senders) forwarded(r *Request, from Sender, onWire bool) Verdict {
 		return Verdict{} // another card of the machine, chosen by its routes
 	}
 	switch {
-	case !Virtual(from.MAC) && s.Machines.Declares(from.MAC):
+	case !from.MAC.IsVirtualRouter() && s.Machines.Declares(from.MAC):
 		return spoofed(whyForwarded)
 	case onWire: // a bridge that puts its own MAC into frames also answers ARP with it
 		return Verdict{Confirm: from.Addr, By: from.MAC}
@@ -203,7 +204,7 @@ func (s *Senders) forwarded(r *Request, from Sender, onWire bool) Verdict {
 // leased returns the address for which a MAC that forwards packets, and that no node has,
 // answers ARP if it is a machine; the zero Addr if it can be none.
 func (s *Senders) leased(mac pools.MAC) netip.Addr {
-	if Virtual(mac) {
+	if mac.IsVirtualRouter() {
 		return netip.Addr{}
 	}
 	return s.Machines.Leased(mac)
@@ -230,7 +231,7 @@ func (s *Senders) relayed(r *Request, from Sender) Verdict {
 		return spoofed(whyPort)
 	case from.Relay:
 		return Verdict{}
-	case !Virtual(from.MAC) && s.Machines.Declares(from.MAC):
+	case !from.MAC.IsVirtualRouter() && s.Machines.Declares(from.MAC):
 		return spoofed(whyForwarded)
 	case s.onWire(from.Addr) && !s.Networks.ListsRelay(from.Addr):
 		return Verdict{Confirm: from.Addr, By: from.MAC, Relay: true}
@@ -247,18 +248,6 @@ func (s *Senders) noRelay(a netip.Addr) string {
 		return whyNode
 	}
 	return ""
-}
-
-// Virtual reports whether a MAC is that of a virtual router, which several routers share and
-// no machine has: VRRP (RFC 5798, section 7.3), or HSRP (00:00:0c:07:ac and 00:00:0c:9f:f).
-func Virtual(m pools.MAC) bool {
-	switch [3]byte(m[:3]) {
-	case [3]byte{0, 0, 0x5e}:
-		return m[3] == 0 && (m[4] == 1 || m[4] == 2)
-	case [3]byte{0, 0, 0x0c}:
-		return m[3] == 7 && m[4] == 0xac || m[3] == 0x9f && m[4]&0xf0 == 0xf0
-	}
-	return false
 }
 
 // onWire reports whether a host with the address is on the wire, without a router

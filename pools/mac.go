@@ -44,6 +44,18 @@ func (m MAC) Hex() string { return hex.EncodeToString(m[:]) }
 // IsZero reports whether m is no address.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
+// IsVirtualRouter reports whether m is the MAC of a virtual router, which several routers share and
+// no machine has: VRRP (RFC 5798, section 7.3), or HSRP (00:00:0c:07:ac and 00:00:0c:9f:f).
+func (m MAC) IsVirtualRouter() bool {
+	switch [3]byte(m[:3]) {
+	case [3]byte{0, 0, 0x5e}:
+		return m[3] == 0 && (m[4] == 1 || m[4] == 2)
+	case [3]byte{0, 0, 0x0c}:
+		return m[3] == 7 && m[4] == 0xac || m[3] == 0x9f && m[4]&0xf0 == 0xf0
+	}
+	return false
+}
+
 func (m MAC) append(b []byte, sep byte) []byte {
 	const digits = "0123456789abcdef"
 	for i, v := range m {

@@ -261,6 +261,42 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
+// TestMayBeCut: routers may cut the blocks (no DF), so that they arrive where the path has a
+// smaller MTU and ICMP is filtered.
+func TestMayBeCut(t *testing.T) {
+	s, c := newCableSite(t, false, nil)
+	var fd int
+	err := inside(c.cli, func() (err error) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if out, err := c.run(t.TempDir(), "curl", "-sS", "--tftp-blksize", "1468", "-o", "got", "tftp://10.69.0.1/loader"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.next()
+	blocks := 0
+	for b := make([]byte, 2000); ; {
+		n, err := unix.Read(fd, b)
+		if err != nil {
+			break // no more packets
+		}
+		if n < 1000 {
+			continue
+		}
+		blocks++
+		if b[6]&0x40 != 0 {
+			t.Fatal("a block has the flag DF")
+		}
+	}
+	if blocks == 0 {
+		t.Error("saw no block")
+	}
+}
+
 // TestBroadcast: a request to a broadcast address gets no answer (RFC 1123 section
 // 4.2.3.5): several servers may be on the network. Case W9.
 func TestBroadcast(t *testing.T) {

@@ -82,9 +82,9 @@ func (s *Senders) relayed(r *Request) (why string) {
 		return whyNode
 	case r.From.Port != ServerPort && !listed:
 		return whyPort
-	case !dhcp.Virtual(r.From.MAC) && s.Machines.Declares(r.From.MAC):
+	case !r.From.MAC.IsVirtualRouter() && s.Machines.Declares(r.From.MAC):
 		return whyForwarded
-	case !listed && !dhcp.Virtual(r.From.MAC) && s.Machines.Known(r.From.MAC):
+	case !listed && !r.From.MAC.IsVirtualRouter() && s.Machines.Known(r.From.MAC):
 		return whyLeased
 	}
 	if link := r.Link(); link.IsValid() && !s.isLink(link) {

@@ -27,7 +27,7 @@ type Server struct {
 
 	// Machines and Networks find spoofed packets. Where one is nil, there is no
 	// machine, and every address may be that of a relay agent.
-	Machines Machines
+	Machines dhcp.Machines
 	Networks Networks
 
 	Log        *slog.Logger        // one line for each exchange; nil: none
@@ -64,10 +64,6 @@ type Server struct {
 	exchanges recorder.Recorder
 	warnings  lograte.Limiter // of packets that do not count
 }
-
-// Machines finds the machines of the farm. Its methods are called for each packet, from
-// several goroutines.
-type Machines interface{ dhcp.Machines }
 
 // Networks has the networks that the operator declares.
 type Networks interface {

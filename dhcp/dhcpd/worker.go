@@ -21,7 +21,7 @@ type service struct {
 	neighbors *neighbors
 	relays    *relays
 	senders   dhcp.Senders
-	machines  Machines
+	machines  dhcp.Machines
 	networks  Networks
 }
 

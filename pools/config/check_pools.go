@@ -227,6 +227,8 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 			if path == "" {
 				fail(field, "see the label on the machine", "%s: a MAC is all zero", about)
 			}
+		case m.IsVirtualRouter():
+			fail(field, "see the label on the machine", "%s: MAC %s is that of a virtual router (VRRP or HSRP), which is no machine", about, m)
 		case dup:
 			fail(field, "a network card belongs to one node: remove it from the other", "%s: MAC %s is already that of %s", about, m, first)
 			c.conflict(first.at)

@@ -65,7 +65,7 @@ func damaged(cause any) error { return fmt.Errorf("the backup is damaged: %v", c
 // carries reports whether a backup may have a file of that name. Some names are instructions to
 // the server: that it starts with damaged state, or takes over a restore.
 func carries(name string) bool {
-	return name != state.AcceptLossFile && name != Pending && name != Proposed
+	return plain.MatchString(name) && name != state.AcceptLossFile && name != Pending && name != Proposed
 }
 
 // unpack reads the entries of a backup.
@@ -89,7 +89,7 @@ func (b *Backup) unpack(r io.Reader) error {
 		}
 		_, twice := b.data[h.Name]
 		switch {
-		case h.Typeflag != tar.TypeReg || !plain.MatchString(h.Name) || !carries(h.Name) || twice:
+		case h.Typeflag != tar.TypeReg || !carries(h.Name) || twice:
 			return damaged(fmt.Sprintf("it has the entry %q", h.Name))
 		case h.Size > room:
 			return fmt.Errorf("more than %d bytes", int64(maxSize))

@@ -23,7 +23,7 @@ func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
 		old = &pools.PoolNode{}
 	}
 	for _, tag := range n.Tags {
-		if tag == "all" || slices.Contains(old.Tags, tag) || m.hasTag(by, tag) {
+		if slices.Contains(old.Tags, tag) || m.hasTag(by, tag) {
 			continue
 		}
 		return forbidden("tags", "use the tags of its pool; a client without pools can add others to the pool's delegates",
