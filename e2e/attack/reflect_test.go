@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,36 +26,39 @@ func read(name string, options ...string) []byte {
 	return b
 }
 
-// reflection sends requests in the name of a victim, to ports of the server.
+// reflection sends a request in the name of a victim, to a port of the server.
 type reflection struct {
-	name  string
-	port  uint16
-	sends [][]byte
-	acks  bool // then ACKs of all blocks, blindly
+	name string
+	port uint16
+	send func(victim string) []byte
+	acks bool // then ACKs of all blocks, blindly
 }
 
-// reflections returns requests whose answers are larger than they are.
-func reflections(victim string) []reflection {
-	dhcp := func(kind dhcpv4.MessageType, mods ...dhcpv4.Modifier) []byte {
+// reflections are requests whose answers are larger than they are.
+func reflections() []reflection {
+	dhcp := func(kind dhcpv4.MessageType, at func(victim string) dhcpv4.Modifier, mods ...dhcpv4.Modifier) func(string) []byte {
 		all := dhcptest.Option(55, 1, 3, 6, 12, 15, 17, 28, 42, 43, 51, 54, 66, 67, 97, 119, 121, 128, 129)
-		return dhcptest.Message(pools.MAC{2, 0, 0, 0, 7, 7}, kind, append(mods, all)...).ToBytes()
+		return func(victim string) []byte {
+			return dhcptest.Message(pools.MAC{2, 0, 0, 0, 7, 7}, kind, append(slices.Clone(mods), all, at(victim))...).ToBytes()
+		}
 	}
+	tftp := func(packet []byte) func(string) []byte { return func(string) []byte { return packet } }
 	return []reflection{
-		{"a read without options", 69, [][]byte{read("undionly.kpxe")}, false}, // H6: retransmissions
-		{"a read without options, ACKs", 69, [][]byte{read("undionly.kpxe")}, true},
-		{"windows", 69, [][]byte{read("undionly.kpxe", "blksize", "1468", "windowsize", "64")}, true}, // H6
-		{"large blocks", 69, [][]byte{read("undionly.kpxe", "blksize", "65464")}, true},
-		{"a window of small blocks", 69, [][]byte{read("undionly.kpxe", "windowsize", "65535")}, true},
-		{"the size", 69, [][]byte{read("undionly.kpxe", "tsize", "0", "timeout", "1")}, false},
-		{"no such file", 69, [][]byte{read("nothing")}, false},
-		{"a write", 69, [][]byte{[]byte("\x00\x02x\x00octet\x00")}, false},
-		{"a DISCOVER of a relay", 67, [][]byte{dhcp(1, dhcptest.Giaddr(victim), dhcptest.ROM)}, false},
-		{"a DISCOVER of a relay, for m2", 67, [][]byte{
-			dhcptest.Message(attack.MachineMAC, 1, dhcptest.Giaddr(victim), dhcptest.ROM, dhcptest.Option(55, 1, 3, 6, 12, 15, 43, 66, 67)).ToBytes(),
+		{"a read without options", 69, tftp(read("undionly.kpxe")), false}, // H6: retransmissions
+		{"a read without options, ACKs", 69, tftp(read("undionly.kpxe")), true},
+		{"windows", 69, tftp(read("undionly.kpxe", "blksize", "1468", "windowsize", "64")), true}, // H6
+		{"large blocks", 69, tftp(read("undionly.kpxe", "blksize", "65464")), true},
+		{"a window of small blocks", 69, tftp(read("undionly.kpxe", "windowsize", "65535")), true},
+		{"the size", 69, tftp(read("undionly.kpxe", "tsize", "0", "timeout", "1")), false},
+		{"no such file", 69, tftp(read("nothing")), false},
+		{"a write", 69, tftp([]byte("\x00\x02x\x00octet\x00")), false},
+		{"a DISCOVER of a relay", 67, dhcp(1, dhcptest.Giaddr, dhcptest.ROM), false},
+		{"a DISCOVER of a relay, for m2", 67, func(victim string) []byte {
+			return dhcptest.Message(attack.MachineMAC, 1, dhcptest.Giaddr(victim), dhcptest.ROM, dhcptest.Option(55, 1, 3, 6, 12, 15, 43, 66, 67)).ToBytes()
 		}, false},
-		{"an INFORM", 67, [][]byte{dhcp(8, dhcptest.Ciaddr(victim))}, false},
-		{"an INFORM for boot data", 4011, [][]byte{dhcp(8, dhcptest.Ciaddr(victim), dhcptest.ROM)}, false},
-		{"a REQUEST that gets a NAK", 67, [][]byte{dhcp(3, dhcptest.Ciaddr(victim))}, false},
+		{"an INFORM", 67, dhcp(8, dhcptest.Ciaddr), false},
+		{"an INFORM for boot data", 4011, dhcp(8, dhcptest.Ciaddr, dhcptest.ROM), false},
+		{"a REQUEST that gets a NAK", 67, dhcp(3, dhcptest.Ciaddr), false},
 	}
 }
 
@@ -85,7 +89,7 @@ func TestReflection(t *testing.T) {
 			factor int
 		}{{"outside", outside, 0}, {"inside", inside, 3}} {
 			t.Run(v.name+mode, func(t *testing.T) {
-				all := reflections(v.net.Addr().Next().String())
+				all := reflections()
 				for i, r := range reflect(t, l, all, v.net.Addr()) {
 					t.Logf("%s: %d bytes sent, %d reflected", all[i].name, r.sent, r.got)
 					if r.got > v.factor*r.sent {
@@ -132,9 +136,7 @@ func reflect(t *testing.T, l *attack.Lab, all []reflection, first netip.Addr) []
 		if r.port != 69 {
 			victims[i] = netip.AddrPortFrom(first, r.port)
 		}
-		for _, payload := range r.sends {
-			send(i, r.port, payload)
-		}
+		send(i, r.port, r.send(first.String()))
 	}
 	ports := []uint16{69, learned(t, l)}
 	end := time.Now().Add(length(3*time.Second, time.Minute)) // for retransmissions

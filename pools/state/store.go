@@ -130,7 +130,7 @@ func Open(dir string, o Options) (*Store, error) {
 		Boots:     boots.NewTable(bootStorage{w}, o.Now),
 		Unknowns:  &Unknowns{newRows[unknown](w, tableUnknowns), make(map[string]bool)},
 		NextBoots: &NextBoots{o.Now, newRows[nextBoot](w, tableNext)},
-		Audit:     &Audit{rows: newRows[pools.AuditEntry](w, tableAudit)},
+		Audit:     newAudit(w),
 		log:       o.Log, engine: w, ended: make(chan struct{}),
 	}
 	w.Tables = map[wal.TableID]wal.Table{
