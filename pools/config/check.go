@@ -32,6 +32,8 @@ type checker struct {
 
 	tags     []string // names of all tags
 	clusters []string
+
+	infrastructure map[netip.Addr]string // nil before it is needed
 }
 
 func newChecker(c *resolve.Checked, errs mistake.Errors) *checker {

@@ -81,7 +81,7 @@ func (c *checker) nodeSLAAC(about string, n pools.Node, here use, used *firstUse
 }
 
 // nodeAddress6 checks the IPv6 address of a node.
-func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *firstUses, fail reporter) {
+func (c *checker) nodeAddress6(about, path string, n pools.Node, here use, used *firstUses, fail reporter) {
 	if !n.IP6.IsValid() {
 		c.nodeSLAAC(about, n, here, used, fail)
 		return
@@ -98,6 +98,8 @@ func (c *checker) nodeAddress6(about string, n pools.Node, here use, used *first
 	case n.IP6 == c.cfg.Subnets[i].CIDR.Addr():
 		fail(".ip6", "choose another", "%s: %s is the address that every router of %s has (RFC 4291, section 2.6.1)", about, n.IP6, c.cfg.Subnets[i].CIDR)
 		c.conflictSubnet(i)
+	default:
+		c.notInfrastructure(path, ".ip6", about, n.IP6, fail)
 	}
 	if first, dup := used.ip[n.IP6]; dup {
 		fail(".ip6", "give each node its own", "%s: address %s is already that of %s", about, n.IP6, first)

@@ -110,6 +110,21 @@ func (c *checker) notOwn(a netip.Addr, fail func()) bool {
 	return false
 }
 
+// notInfrastructure calls fail when an address of a declared node is that of another host of the
+// config. Nodes of the API are refused when they get it ([Live.refuseTaken]): a stored one does not
+// stop the start.
+func (c *checker) notInfrastructure(path, field, about string, a netip.Addr, fail reporter) {
+	if path == "" {
+		return
+	}
+	if c.infrastructure == nil {
+		c.infrastructure = c.cfg.Infrastructure()
+	}
+	if what := c.infrastructure[a]; what != "" {
+		fail(field, "choose another: a machine has an address of its own", "%s: %s is the address of %s", about, a, what)
+	}
+}
+
 // conflictSubnet names a subnet as the other place of the mistake that was added last, if its
 // index is not negative.
 func (c *checker) conflictSubnet(i int) {

@@ -237,7 +237,7 @@ func (c *checker) node(path string, at pools.Origin, n pools.Node, used *firstUs
 		}
 	}
 	c.nodeAddress(about, path, n, here, used, fail)
-	c.nodeAddress6(about, n, here, used, fail)
+	c.nodeAddress6(about, path, n, here, used, fail)
 	c.slotAndPower(about, path, n, here, used, fail)
 	c.tagRefs(path+".tags", about, at, n.Tags)
 	if err := leaseTime(n.Lease); err != nil {
@@ -274,7 +274,9 @@ func (c *checker) nodeAddress(about, path string, n pools.Node, here use, used *
 		fail(".ip", "choose another", "%s: %s is the router of %s", about, n.IP, s.CIDR)
 		c.conflictSubnet(i)
 	default:
-		c.notOwn(n.IP, func() { fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP) })
+		if !c.notOwn(n.IP, func() { fail(".ip", "choose another", "%s: %s is this server's own address", about, n.IP) }) {
+			c.notInfrastructure(path, ".ip", about, n.IP, fail)
+		}
 	}
 	if first, dup := used.ip[n.IP]; dup {
 		fail(".ip", "give each node its own", "%s: address %s is already that of %s", about, n.IP, first)

@@ -2,9 +2,9 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"drover/pools"
@@ -81,16 +81,22 @@ func (l *Live) CheckNodes(changes []pools.NodeChange) error {
 	return err
 }
 
+// maxAdded bounds the nodes of the API.
+const maxAdded = 50_000
+
 // plan checks the whole farm with the changes.
 func (l *Live) plan(changes []pools.NodeChange) (b batch, checked resolve.Checked, err error) {
 	if b, err = newBatch(l.Farm(), slices.Concat(l.checked.Added, l.checked.Waiting), changes); err != nil || len(changes) == 0 {
 		return b, l.checked, err
 	}
+	if n := len(b.nodes); n > maxAdded && n > len(l.checked.Added)+len(l.checked.Waiting) {
+		return b, l.checked, pools.Hint("remove nodes that are not needed, or declare them in the config file", "the API can have %d nodes at most", maxAdded)
+	}
 	unchanged := func(name string) bool {
 		return l.Farm().Waits(name) && !slices.ContainsFunc(b.put, func(n pools.PoolNode) bool { return n.Name == name })
 	}
 	if checked, err = withNodes(l.checked, b.nodes, unchanged); err == nil {
-		err = l.refuseLeased(b.put)
+		err = cmp.Or(l.refuseTaken(b.put), l.refuseLeased(b.put))
 	}
 	return b, checked, err
 }
@@ -117,28 +123,6 @@ func (l *Live) change(changes []pools.NodeChange) error {
 // Refitted reports whether a change of nodes has changed which objects are in force, since it was
 // called last.
 func (l *Live) Refitted() bool { return l.refitted.Swap(false) }
-
-// refuseLeased returns an error for a node that gets an address which another machine
-// leases. A chassis chooses the addresses of its nodes itself, and tries again: they wait
-// for theirs.
-func (l *Live) refuseLeased(nodes []pools.PoolNode) error {
-	for i := range nodes {
-		n := &nodes[i].Node
-		old, _ := l.Farm().Node(n.Name)
-		if !n.ChassisSlot.IsZero() {
-			continue
-		}
-		for _, a := range [...]netip.Addr{n.IP, n.IP6} {
-			if a == old.IP || a == old.IP6 {
-				continue
-			}
-			if err := l.leasedTo(n, a); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // batch is the changes of one step.
 type batch struct {

@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -159,6 +160,52 @@ func TestShadowedNodes(t *testing.T) {
 		write("      - " + declared + "\n")
 		if err := live.Reload(); (err == nil) != strings.Contains(declared, "place") {
 			t.Errorf("%s: a node that was added by hand: %v", declared, err)
+		}
+	}
+}
+
+// TestInfrastructureOfAddedNode: no node of the API gets an address of another host of the config,
+// or a MAC of this one. A stored one does not stop the start.
+func TestInfrastructureOfAddedNode(t *testing.T) {
+	node := func(name, ip string, macs ...pools.MAC) pools.PoolNode {
+		return pools.PoolNode{Pool: "compute", Node: pools.Node{Name: name, MACs: append(macs, pools.MAC{0x52, 0x54, 0, 0x77, 1, byte(len(name))}), IP: netip.MustParseAddr(ip)}}
+	}
+	dns := node("d", "10.28.0.53")
+	store := &memory{nodes: map[string]pools.PoolNode{"d": dns}}
+	live, path, data := newLive(t, store)
+	config := strings.Replace(string(data), "dns: [10.28.0.1]", "dns: [10.28.0.53, 10.28.0.54], relays: [10.28.0.7]", 1)
+	if config == string(data) {
+		t.Fatal("the config has another router")
+	}
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Reload(); err != nil {
+		t.Fatal("a stored node keeps the config out: ", err)
+	}
+	for _, n := range []pools.PoolNode{
+		node("router", "10.28.0.1"), node("dns", "10.28.0.54"), node("relay", "10.28.0.7"), node("api", "10.28.36.72"),
+		node("server", live.Farm().Config.Server.Address.String()),
+	} {
+		if err := live.AddNode(n); err == nil || !strings.Contains(err.Error(), n.IP.String()) {
+			t.Errorf("%s: got error %v", n.Name, err)
+		}
+	}
+	moved := dns
+	moved.Tags = nil
+	moved.IP = netip.MustParseAddr("10.28.1.77")
+	if err := live.ChangeNodes([]pools.NodeChange{{Old: &dns, New: &moved}}); err != nil {
+		t.Errorf("a node leaves such an address: %v", err)
+	}
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		if len(i.HardwareAddr) == 6 && !pools.MAC(i.HardwareAddr).IsZero() {
+			if err := live.AddNode(node("own", "10.28.1.78", pools.MAC(i.HardwareAddr))); err == nil || !strings.Contains(err.Error(), "that of this server") {
+				t.Errorf("the MAC of %s: got error %v", i.Name, err)
+			}
 		}
 	}
 }

@@ -116,3 +116,14 @@ func locals(name string, addrs []net.Addr, wanted func(netip.Addr) bool) (found 
 	}
 	return found
 }
+
+// localMACs returns the MACs of this host.
+func localMACs() (all []pools.MAC) {
+	interfaces, _ := net.Interfaces() // none: the kernel refuses, and no packet goes either
+	for _, i := range interfaces {
+		if len(i.HardwareAddr) == len(pools.MAC{}) {
+			all = append(all, pools.MAC(i.HardwareAddr))
+		}
+	}
+	return all
+}

@@ -26,6 +26,8 @@ type Farm struct {
 	contested []netip.Addr
 	services  map[netip.Addr]bool // see [Plan.Serves]
 
+	infrastructure map[netip.Addr]string // see [pools.Config.Infrastructure]
+
 	entries    []*entry // declared nodes in the order of the file, then added ones
 	byMAC      map[pools.MAC]*entry
 	byName     map[string]*entry
@@ -207,6 +209,16 @@ func (f *Farm) Nodes() []pools.NodeInfo {
 		out[i] = e.NodeInfo
 	}
 	return out
+}
+
+// NodesOf returns the number of nodes of a pool.
+func (f *Farm) NodesOf(pool string) (n int) {
+	for _, e := range f.entries {
+		if e.Pool == pool {
+			n++
+		}
+	}
+	return n
 }
 
 // Node returns the node of that name.

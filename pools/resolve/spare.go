@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -95,11 +96,8 @@ func (f *Farm) indexServices() {
 			f.services[a] = true
 		}
 	}
-	for _, s := range f.Config.Subnets {
-		add(s.Router)
-		add(s.DNS...)
-		add(s.Relays...)
-	}
+	f.infrastructure = f.Config.Infrastructure()
+	add(slices.Collect(maps.Keys(f.infrastructure))...)
 	for _, t := range f.Config.Tags {
 		add(optionAddrs(t.DHCPOptions)...)
 		for _, r := range t.Loaders.Items {
@@ -110,6 +108,15 @@ func (f *Farm) indexServices() {
 		add(optionAddrs(e.DHCPOptions)...)
 	}
 	delete(f.services, netip.Addr{})
+}
+
+// Infrastructure returns what host an address is of, other than a machine: this server, or one of
+// [pools.Config.Infrastructure]. It is empty for other addresses.
+func (f *Farm) Infrastructure(a netip.Addr) string {
+	if f.IsLocal(a) {
+		return "this server"
+	}
+	return f.infrastructure[a]
 }
 
 // optionAddrs returns the addresses in the values of options, as the operator wrote them:

@@ -77,6 +77,9 @@ func (m *Machines) Change(by auth.Client, changes []pools.NodeChange) error {
 	if err := m.place(by, placed); err != nil {
 		return err
 	}
+	if err := m.quota(by, changes); err != nil {
+		return err
+	}
 	return m.take(by, macs)
 }
 

@@ -22,8 +22,12 @@ func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
 	if old == nil {
 		old = &pools.PoolNode{}
 	}
+	kept := old.Tags
+	if !slices.Equal(old.MACs, n.MACs) || old.Match != n.Match || old.ChassisSlot != n.ChassisSlot {
+		kept = nil // they would go to another machine
+	}
 	for _, tag := range n.Tags {
-		if slices.Contains(old.Tags, tag) || m.hasTag(by, tag) {
+		if slices.Contains(kept, tag) || m.hasTag(by, tag) {
 			continue
 		}
 		return forbidden("tags", "use the tags of its pool; a client without pools can add others to the pool's delegates",
@@ -34,6 +38,33 @@ func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
 			if err := m.address(by, n.Name, a); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// maxNodes bounds the nodes of a pool that clients limited to it add to.
+const maxNodes = 4096
+
+// quota returns an error if the changes of a client make more nodes in one of its pools than it may
+// have.
+func (m *Machines) quota(by auth.Client, changes []pools.NodeChange) error {
+	more := map[string]int{}
+	for _, c := range changes {
+		if c.Old != nil {
+			more[c.Old.Pool]--
+		}
+		if c.New != nil {
+			more[c.New.Pool]++
+		}
+	}
+	for pool, n := range more {
+		if n <= 0 {
+			continue
+		}
+		if there := m.Farm.NodesOf(pool); there+n > maxNodes {
+			return forbidden("pool", "remove nodes that are not needed, or ask a client without pools to add them",
+				fmt.Sprintf("the pool %q has %d nodes, and %q can make them %d at most", pool, there, by.Name, maxNodes))
 		}
 	}
 	return nil
