@@ -152,7 +152,7 @@ func TestOperatorOfPools(t *testing.T) {
 		{"forget an unknown machine of none", "DELETE", "/api/v1/unknown/52:54:00:00:00:66", "", 403},
 		{"forget boots of another pool", "DELETE", "/api/v1/boots/m1", "", 403},
 		{"read a chassis of another pool", "POST", "/api/v1/chassis/m1/sync", "", 403},
-		{"read nodes of all pools", "GET", nodes + "/m1", "", 200},
+		{"read a node of another pool", "GET", nodes + "/m1", "", 404},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &machines{}

@@ -53,10 +53,11 @@ var bootList = listing.List[boots.Record]{Max: maxBoots, Newest: true, Columns: 
 func (a *API) listBoots(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	f := newBootFilter(query)
+	fits := both(sees(client(r), func(b *boots.Record) string { return b.Pool }), f.fits)
 	if route.IsWatch(r) {
-		return follow(w, r, &a.watched().boots, &bootList, f.fits)
+		return follow(w, r, &a.watched().boots, &bootList, fits)
 	}
-	all := slices.DeleteFunc(a.allBoots(), func(b boots.Record) bool { return !f.fits(&b) })
+	all := slices.DeleteFunc(a.allBoots(), func(b boots.Record) bool { return !fits(&b) })
 	if query.Get("sort") != "" || query.Get("cursor") != "" {
 		return bootList.Answer(w, r, all)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"drover/pools"
+	"drover/web/auth"
 	"drover/web/listing"
 	"drover/web/route"
 )
@@ -53,8 +54,8 @@ var clusterList = listing.List[pools.ClusterInfo]{Max: 10_000, Columns: []listin
 	{Name: "nodes", Of: func(c *pools.ClusterInfo) string { return fmt.Sprint(c.Nodes) }, SortOnly: true},
 }}
 
-// Pools returns all pools in the order of the config.
-func (a *API) Pools() []pools.PoolInfo {
+// Pools returns the pools that a client may see, in the order of the config.
+func (a *API) Pools(by auth.Client) []pools.PoolInfo {
 	farm := a.Farm.Farm()
 	nodes := map[string]int{}
 	for _, n := range farm.Nodes() {
@@ -62,6 +63,9 @@ func (a *API) Pools() []pools.PoolInfo {
 	}
 	var all []pools.PoolInfo
 	for _, p := range farm.Config.Pools {
+		if by.May(p.Name) != nil {
+			continue
+		}
 		all = append(all, pools.PoolInfo{
 			Name: p.Name, Cluster: p.Cluster, Image: p.Image, Tags: p.Tags, Nodes: nodes[p.Name],
 			CatchAll: p.CatchAll, Ignore: p.Ignore, Range: p.Range, Range6: p.Range6,
@@ -71,23 +75,34 @@ func (a *API) Pools() []pools.PoolInfo {
 }
 
 func (a *API) listPools(w http.ResponseWriter, r *http.Request) error {
-	return poolList.Answer(w, r, a.Pools())
+	return poolList.Answer(w, r, a.Pools(client(r)))
 }
 
 func (a *API) listTags(w http.ResponseWriter, r *http.Request) error {
-	return tagList.Answer(w, r, a.Tags())
+	return tagList.Answer(w, r, a.Tags(client(r)))
 }
 
-// Tags returns all tags, by name.
-func (a *API) Tags() (all []pools.TagInfo) {
+// Tags returns the tags that a client may see, by name: all, or those that its pools have or
+// delegate.
+func (a *API) Tags(by auth.Client) (all []pools.TagInfo) {
 	farm := a.Farm.Farm()
 	tags := map[string]*pools.TagInfo{}
 	for name := range farm.Config.Tags {
-		tags[name] = &pools.TagInfo{Name: name}
+		if !by.Limited() || name == "all" {
+			tags[name] = &pools.TagInfo{Name: name}
+		}
 	}
 	ofPool := map[string][]string{}
 	for _, p := range farm.Config.Pools {
+		if by.May(p.Name) != nil {
+			continue
+		}
 		ofPool[p.Name] = p.Tags
+		for _, name := range slices.Concat(p.Tags, p.Delegates) {
+			if tags[name] == nil {
+				tags[name] = &pools.TagInfo{Name: name}
+			}
+		}
 		for _, name := range p.Tags {
 			if t := tags[name]; t != nil {
 				t.Pools = append(t.Pools, p.Name)
@@ -95,6 +110,9 @@ func (a *API) Tags() (all []pools.TagInfo) {
 		}
 	}
 	for _, n := range farm.Nodes() {
+		if by.May(n.Pool) != nil {
+			continue
+		}
 		names := map[string]bool{}
 		for _, name := range slices.Concat(ofPool[n.Pool], n.Tags) {
 			names[name] = true
@@ -112,18 +130,22 @@ func (a *API) Tags() (all []pools.TagInfo) {
 }
 
 func (a *API) listClusters(w http.ResponseWriter, r *http.Request) error {
-	return clusterList.Answer(w, r, a.Clusters())
+	return clusterList.Answer(w, r, a.Clusters(client(r)))
 }
 
-// Clusters returns all clusters in the order of the config.
-func (a *API) Clusters() (all []pools.ClusterInfo) {
+// Clusters returns the clusters that a client may see, in the order of the config: all, or those
+// that its pools join.
+func (a *API) Clusters(by auth.Client) (all []pools.ClusterInfo) {
 	for _, c := range a.Farm.Farm().Config.Clusters {
 		all = append(all, pools.ClusterInfo{Name: c.Name, Endpoint: c.Endpoint, Hosted: c.ControlPlane != nil})
 	}
-	for _, p := range a.Pools() {
+	for _, p := range a.Pools(by) {
 		if i := slices.IndexFunc(all, func(c pools.ClusterInfo) bool { return c.Name == p.Cluster }); i >= 0 {
 			all[i].Pools, all[i].Nodes = append(all[i].Pools, p.Name), all[i].Nodes+p.Nodes
 		}
+	}
+	if by.Limited() {
+		all = slices.DeleteFunc(all, func(c pools.ClusterInfo) bool { return len(c.Pools) == 0 })
 	}
 	return all
 }

@@ -120,7 +120,7 @@ var auditList = listing.List[pools.AuditEntry]{Max: pools.MaxAudit, Newest: true
 }}
 
 func (a *API) listChassis(w http.ResponseWriter, r *http.Request) error {
-	return chassisList.Answer(w, r, a.Hardware.Chassis())
+	return chassisList.Answer(w, r, a.ChassisOf(client(r)))
 }
 
 func (a *API) syncChassis(w http.ResponseWriter, r *http.Request) error {
@@ -159,11 +159,14 @@ func (a *API) CheckSync(name string, by auth.Client) error {
 }
 
 func (a *API) listJobs(w http.ResponseWriter, r *http.Request) error {
-	return jobList.Answer(w, r, a.Power.Jobs())
+	return jobList.Answer(w, r, a.JobsOf(client(r)))
 }
 
 func (a *API) getJob(w http.ResponseWriter, r *http.Request) error {
 	job, ok := a.Power.Job(r.PathValue("id"))
+	if ok {
+		job, ok = a.jobOf(client(r), job)
+	}
 	if !ok {
 		return answer.NotFound("no such power job: %q (the last few are remembered)", r.PathValue("id"))
 	}
@@ -223,7 +226,7 @@ func (a *API) SwitchPower(ctx context.Context, by auth.Client, req pools.PowerRe
 const usualAudit = 1000
 
 func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
-	all, err := a.Audit.List(pools.MaxAudit)
+	all, err := a.AuditOf(client(r))
 	if err != nil {
 		return err
 	}

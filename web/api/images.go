@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"drover/pools"
+	"drover/web/auth"
 	"drover/web/listing"
 )
 
@@ -17,10 +18,34 @@ var imageList = listing.List[pools.ImageInfo]{Max: 10_000, Columns: []listing.Co
 	{Name: "created", Of: func(i *pools.ImageInfo) string { return listing.Time(i.Created) }, SortOnly: true},
 }}
 
+// ImagesOf returns the generations of images that a client may see and boot: those that one of its
+// pools boots, and those that no pool does.
+func (a *API) ImagesOf(by auth.Client) []pools.ImageInfo {
+	all := a.Images()
+	if !by.Limited() {
+		return all
+	}
+	may := a.mayBoot(by)
+	return slices.DeleteFunc(all, func(i pools.ImageInfo) bool { return !may(i.Name) })
+}
+
+// mayBoot returns a function that reports whether a client may boot its nodes with an image.
+func (a *API) mayBoot(by auth.Client) func(image string) bool {
+	may := map[string]bool{}
+	for _, p := range a.Farm.Farm().Config.Pools {
+		name := pools.ImageName(p.Image)
+		may[name] = may[name] || by.May(p.Name) == nil
+	}
+	return func(image string) bool {
+		ok, used := may[image]
+		return ok || !used
+	}
+}
+
 // listImages answers with the generations of all images, each with the pools that boot it.
 func (a *API) listImages(w http.ResponseWriter, r *http.Request) error {
-	all := a.Images()
-	for _, p := range a.Pools() {
+	all := a.ImagesOf(client(r))
+	for _, p := range a.Pools(client(r)) {
 		i := slices.IndexFunc(all, func(i pools.ImageInfo) bool {
 			return i.Current && p.Image == i.Name || p.Image == i.Name+"@sha256:"+i.ID
 		})

@@ -65,9 +65,9 @@ func (a *API) addressRoutes() []route.Route {
 
 func (a *API) listLeases(w http.ResponseWriter, r *http.Request) error {
 	if route.IsWatch(r) {
-		return follow(w, r, &a.watched().leases, &leaseList, everything)
+		return follow(w, r, &a.watched().leases, &leaseList, sees(client(r), leasePool))
 	}
-	return leaseList.Answer(w, r, a.allLeases())
+	return leaseList.Answer(w, r, seen(client(r), a.allLeases(), leasePool))
 }
 
 // allLeases returns the leases, sorted by address.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 
 	"drover/pools"
@@ -84,7 +85,12 @@ func (a *API) SetNextBoots(names []string, next pools.NextBoot, by auth.Client) 
 func (a *API) CheckNextBoots(names []string, next pools.NextBoot, by auth.Client) []error {
 	var bad error
 	if ref, ok := next.Image(); ok {
-		if err := a.CheckImage(ref); err != nil {
+		if !a.mayBoot(by)(pools.ImageName(ref)) {
+			bad = &answer.Error{
+				Code: http.StatusForbidden, Name: answer.CodeForbidden, Field: "nextBoot", Remedy: "choose an image of its pools, or ask a client without pools",
+				Msg: fmt.Sprintf("the image %q is that of other pools, and %q is limited to the pools %q", ref, by.Name, by.Pools),
+			}
+		} else if err := a.CheckImage(ref); err != nil {
 			bad = answer.BadRequest("%v", err)
 		}
 	}

@@ -92,7 +92,7 @@ func (a *API) withMoves(infos ...pools.NodeInfo) []pools.NodeInfo {
 // catch-all pools.
 func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {
 	catchAll := r.URL.Query().Get("catchall") == "true"
-	fits := func(n *pools.NodeInfo) bool { return catchAll || !n.CatchAll }
+	fits := both(sees(client(r), nodePool), func(n *pools.NodeInfo) bool { return catchAll || !n.CatchAll })
 	list, feed := a.shownNodes, &a.watched().shownNodes
 	if client(r).SeesSecrets() {
 		list, feed = a.allNodes, &a.watched().nodes
@@ -110,7 +110,7 @@ func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {
 func (a *API) getNode(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	n, ok := a.Farm.Farm().Node(name)
-	if !ok {
+	if !ok || client(r).May(n.Pool) != nil {
 		return noNode(name)
 	}
 	if err := ifMatch(r, &n.PoolNode); err != nil {

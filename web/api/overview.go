@@ -13,10 +13,11 @@ import (
 
 // getOverview answers with the farm at this moment.
 func (a *API) getOverview(w http.ResponseWriter, r *http.Request) error {
-	all := a.allNodes()
+	by := client(r)
+	all := seen(by, a.allNodes(), nodePool)
 	o := pools.Overview{
 		Ready: true, Problems: []pools.PartProblem{}, Pools: []pools.PoolStates{}, Stuck: []pools.StuckCause{},
-		Nodes: map[string]int{}, Images: map[string]int{}, Leases: map[string]int{}, Unknown: len(a.Unknowns.List()),
+		Nodes: map[string]int{}, Images: map[string]int{}, Leases: map[string]int{}, Unknown: len(a.UnknownsOf(by)),
 	}
 	for _, p := range a.Ready(r.Context()) {
 		o.Problems = append(o.Problems, pools.PartProblem{Part: p.Part, Problem: p.Problem, Warning: p.Warning})
@@ -26,7 +27,7 @@ func (a *API) getOverview(w http.ResponseWriter, r *http.Request) error {
 		o.Pin = a.Pin()
 	}
 	now := a.Now()
-	for _, l := range a.Leases.List() {
+	for _, l := range a.LeasesOf(by) {
 		o.Leases[string(l.State(now))]++
 	}
 	count(&o, all)

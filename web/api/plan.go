@@ -42,6 +42,9 @@ func (a *API) getPlan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := client(r).May(p.Pool); err != nil {
+		return err
+	}
 	out := resolve.Explained{Plan: *p, Origins: p.Why()}
 	if !client(r).SeesSecrets() {
 		out.Settings, out.Hidden = Shown(p.Settings), true

@@ -8,6 +8,7 @@ import (
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/wait"
+	"drover/web/auth"
 )
 
 // perStep is the number of machines that are looked at between two steps of a [wait.Pace].
@@ -141,16 +142,16 @@ type Machine struct {
 	Boot *boots.Record // nil: none is known
 }
 
-// Machines returns all nodes, then the machines of catch-all pools that have booted, each
-// with its status; and all boots, the newest first, with those marked that are stuck.
-func (a *API) Machines(pace *wait.Pace) (all []Machine, records []boots.Record) {
+// Machines returns the nodes that a client may see, then the machines of catch-all pools that have
+// booted, each with its status; and the boots, the newest first, with those marked that are stuck.
+func (a *API) Machines(by auth.Client, pace *wait.Pace) (all []Machine, records []boots.Record) {
 	o := a.observe(pace)
-	nodes := a.nodesOf(o, pace)
+	nodes := seen(by, a.nodesOf(o, pace), nodePool)
 	all = make([]Machine, len(nodes))
 	for i := range nodes {
 		all[i] = Machine{&nodes[i], o.boots[nodes[i].Name]}
 	}
-	return all, o.records
+	return all, seen(by, o.records, func(b *boots.Record) string { return b.Pool })
 }
 
 // allNodes returns the nodes of [API.Machines].

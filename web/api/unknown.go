@@ -32,9 +32,9 @@ var unknownList = listing.List[pools.Unknown]{Max: 10_000, Columns: []listing.Co
 
 func (a *API) listUnknowns(w http.ResponseWriter, r *http.Request) error {
 	if route.IsWatch(r) {
-		return follow(w, r, &a.watched().unknowns, &unknownList, everything)
+		return follow(w, r, &a.watched().unknowns, &unknownList, seesUnknown(client(r)))
 	}
-	return unknownList.Answer(w, r, a.Unknowns.List())
+	return unknownList.Answer(w, r, a.UnknownsOf(client(r)))
 }
 
 func (a *API) forgetUnknown(w http.ResponseWriter, r *http.Request) error {

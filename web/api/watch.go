@@ -50,5 +50,3 @@ func follow[T any](w http.ResponseWriter, r *http.Request, f *watch.Feed[T], l *
 	fits := l.Fits(query)
 	return f.Serve(w, r, func(v *T) bool { return fits(v) && fit(v) })
 }
-
-func everything[T any](*T) bool { return true }

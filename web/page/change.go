@@ -35,7 +35,7 @@ func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return p.login.Ask(w, r, http.StatusOK, "")
 	}
-	req := &request{Shared: p.cache.Get(), path: r.URL.Path, query: r.URL.Query(), client: client}
+	req := &request{Shared: p.cache.Get(client), path: r.URL.Path, query: r.URL.Query(), client: client}
 	f := p.newForm(req, req.query)
 	if f.Values = (url.Values{}); req.query.Get("all") == "yes" {
 		f.Picks = p.pickAll(req, f.Do)
@@ -70,7 +70,7 @@ func (p *page) postChange(w http.ResponseWriter, r *http.Request) error {
 		return p.fail(w, r, client, err)
 	}
 	p.cache.Forget() // it is compared with what is in force now
-	req := &request{Shared: p.cache.Get(), path: r.URL.Path, client: client}
+	req := &request{Shared: p.cache.Get(client), path: r.URL.Path, client: client}
 	f := p.newForm(req, r.PostForm)
 	code, err := f.Preview()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // pools is the list of pools.
 func (p *page) pools(r *request) (any, error) {
-	all := p.api.Pools()
+	all := p.api.Pools(r.client)
 	machines := machineIndex(r).Count("pool") // as many as the link shows
 	for i := range all {
 		all[i].Nodes = machines[all[i].Name]
@@ -57,7 +57,7 @@ func (p *page) pools(r *request) (any, error) {
 
 // tags is the list of tags. Their settings, which may be secret, are not shown.
 func (p *page) tags(r *request) (any, error) {
-	all := p.api.Tags()
+	all := p.api.Tags(r.client)
 	machines := machineIndex(r).Count("tag")
 	for i := range all {
 		all[i].Nodes = machines[all[i].Name]
@@ -87,7 +87,7 @@ func (p *page) clusters(r *request) (any, error) {
 			ready[clusterOf(m)]++
 		}
 	}
-	all := p.api.Clusters()
+	all := p.api.Clusters(r.client)
 	for i := range all {
 		all[i].Nodes = machines[all[i].Name]
 	}
@@ -139,7 +139,7 @@ func (p *page) current(ref string, r *request) (pools.ImageInfo, bool) {
 
 // built returns the generations of images. They are read from the disk once for a snapshot.
 func (p *page) built(r *request) []pools.ImageInfo {
-	return snapshot.Once(r.Shared, "images", p.api.Images)
+	return snapshot.Once(r.Shared, "images", func() []pools.ImageInfo { return p.api.ImagesOf(r.client) })
 }
 
 // means reports whether a reference to an image means a generation now.
@@ -164,7 +164,7 @@ func (p *page) images(r *request) (any, error) {
 				generation.Sub = []string{"current"}
 			}
 			var users []string
-			for _, pool := range r.Farm.Config.Pools {
+			for _, pool := range r.pools() {
 				if means(pool.Image, v) {
 					users = append(users, pool.Name)
 				}

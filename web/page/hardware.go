@@ -29,7 +29,7 @@ func (p *page) chassis(r *request) (any, error) {
 		}
 		return table.To(changePath, "do", "read", "pick", c.Name)
 	}
-	return chassisView{chassis.Draw(p.api.Hardware.Chassis(), r.Machines, r.Now, read)}, nil
+	return chassisView{chassis.Draw(p.api.ChassisOf(r.client), r.Machines, r.Now, read)}, nil
 }
 
 // power is the list of the last power jobs.
@@ -44,7 +44,7 @@ func (p *page) power(r *request) (any, error) {
 		Row: func(j *pools.PowerJob) table.Row { return jobRow(j, r) },
 	}
 	t := table.Table{Name: "Power jobs", Path: r.path, Empty: "No power job has run since the server started."}
-	return l.View(t, r.query, p.api.Power.Jobs()), nil
+	return l.View(t, r.query, p.api.JobsOf(r.client)), nil
 }
 
 // The limits of the machines of a job: those that its line names, and those that failed and a link

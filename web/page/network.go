@@ -114,7 +114,7 @@ func (p *page) leases(r *request) (any, error) {
 		t.Actions = []table.Pair{{Name: "release", Value: "End the lease"}}
 	}
 	var used []string
-	for _, u := range ranges(p.api.Leases.List(), r) {
+	for _, u := range ranges(p.api.LeasesOf(r.client), r) {
 		used = append(used, fmt.Sprintf("%s: %d of %d leased in %s", u.Pool, u.Leased, u.Size, u.Range))
 	}
 	t.Intro = strings.Join(used, " · ")
@@ -123,7 +123,7 @@ func (p *page) leases(r *request) (any, error) {
 
 // leaseInfos returns all leases.
 func (p *page) leaseInfos(r *request) (all []pools.LeaseInfo) {
-	for _, l := range p.api.Leases.List() {
+	for _, l := range p.api.LeasesOf(r.client) {
 		all = append(all, pools.LeaseInfo{Lease: l, State: l.State(r.Now)})
 	}
 	return all
@@ -186,7 +186,7 @@ func (u rangeUse) Full() bool { return u.Leased*10 >= u.Size*9 }
 
 // ranges returns the use of the ranges of all catch-all pools.
 func ranges(all []pools.Lease, r *request) (out []rangeUse) {
-	for _, pool := range r.Farm.Config.Pools {
+	for _, pool := range r.pools() {
 		if !pool.CatchAll || !pool.Range.IsValid() {
 			continue
 		}

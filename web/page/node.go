@@ -218,7 +218,7 @@ func (p *page) powerFacts(m *snapshot.Machine, r *request) (facts []fact) {
 	if m.Status.Power != "" {
 		facts = append(facts, fact{"Last seen", table.Cell{Text: printable.Line(m.Status.Power, 32), Sub: []string{text.Ago(r.Now.Sub(m.Status.PowerSeen)) + " ago"}}})
 	}
-	for _, job := range p.api.Power.Jobs() {
+	for _, job := range p.api.JobsOf(r.client) {
 		for _, n := range job.Nodes {
 			if n.Name != m.Name || len(facts) > 3 {
 				continue
@@ -270,7 +270,7 @@ type audited struct {
 // audited returns what clients have done. It is read once for a snapshot.
 func (p *page) audited(r *request) audited {
 	return snapshot.Once(r.Shared, "audit", func() audited {
-		entries, err := p.api.Audit.List(pools.MaxAudit)
+		entries, err := p.api.AuditOf(r.client)
 		return audited{entries, snapshot.ByNode(entries, func(e *pools.AuditEntry) string { return e.Node }), err}
 	})
 }

@@ -91,7 +91,7 @@ func (p *page) overview(r *request) (any, error) {
 	v.More = len(r.Causes) - len(v.Causes)
 	v.booting(r)
 	v.pools(r)
-	v.Ranges = ranges(p.api.Leases.List(), r)
+	v.Ranges = ranges(p.api.LeasesOf(r.client), r)
 	return v, nil
 }
 
@@ -132,7 +132,7 @@ func (v *overview) pools(r *request) {
 		}
 		by[m.Pool][m.State]++
 	}
-	for _, pool := range r.Farm.Config.Pools {
+	for _, pool := range r.pools() {
 		line := poolLine{Name: pool.Name, URL: table.To("/nodes", "pool", pool.Name), Cluster: pool.Cluster, Image: pools.ImageName(pool.Image)}
 		var words []string
 		for _, s := range snapshot.States() {

@@ -74,6 +74,16 @@ type request struct {
 	pace   *wait.Pace // of rendering; nil: it is not awaited in turn
 }
 
+// pools returns the pools that the client may see, in the order of the config.
+func (r *request) pools() (all []*pools.Pool) {
+	for i := range r.Farm.Config.Pools {
+		if p := &r.Farm.Config.Pools[i]; r.client.May(p.Name) == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // mayChange reports whether the client may change anything.
 func (r *request) mayChange() bool { return r.client.Role.Includes(pools.RoleOperator) }
 
@@ -129,7 +139,7 @@ func (p *page) show(v *view) answer.Handler {
 
 // rendered returns a view as all with a client's rights see it now.
 func (p *page) rendered(v *view, r *http.Request, client auth.Client) (*snapshot.Page, error) {
-	snap := p.cache.Get()
+	snap := p.cache.Get(client)
 	path := strings.TrimPrefix(r.URL.Path, streamPath)
 	key := fmt.Sprintf("%q %q %s?%s", client.Role, client.Pools, path, r.URL.RawQuery)
 	return snap.Rendered(key, func(pace *wait.Pace) ([]byte, error) {
@@ -234,7 +244,7 @@ func (p *page) fail(w http.ResponseWriter, r *http.Request, client auth.Client, 
 	if e.Code >= http.StatusInternalServerError {
 		p.api.Log.Error("page not served", "path", r.URL.Path, "err", err)
 	}
-	req := &request{Shared: p.cache.Get(), path: r.URL.Path, client: client}
+	req := &request{Shared: p.cache.Get(client), path: r.URL.Path, client: client}
 	return p.render(w, e.Code, "failure", p.frame(req, &view{title: http.StatusText(e.Code)}, failure{e.Code, e.Msg}))
 }
 

@@ -56,12 +56,12 @@ func nextFields(f *Form) []Field {
 			options = append(options, table.Pair{Name: name, Value: "image " + image})
 		}
 	}
-	for _, i := range f.API.Images() {
+	for _, i := range f.API.ImagesOf(f.Client) {
 		if i.Current {
 			add(i.Name)
 		}
 	}
-	for _, pool := range f.Farm.Config.Pools {
+	for _, pool := range f.API.Pools(f.Client) {
 		add(pool.Image)
 	}
 	return []Field{{Name: "next", Label: "Next boot", Kind: "choice", Required: true, Options: options}}

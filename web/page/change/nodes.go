@@ -2,7 +2,6 @@ package change
 
 import (
 	"encoding/json"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -59,7 +58,7 @@ func addFields(f *Form) []Field {
 
 func editFields(f *Form) []Field {
 	n, ok := f.Farm.Node(f.Picks[0])
-	if !ok {
+	if !ok || !f.may(n.Pool) {
 		return nil
 	}
 	return nodeFields(f, &n.PoolNode)
@@ -139,11 +138,11 @@ func planMove(f *Form) error {
 	})
 }
 
-// tagNames returns the tags of the config.
+// tagNames returns the tags that the client may use.
 func tagNames(f *Form) (names []table.Pair) {
-	for _, name := range slices.Sorted(maps.Keys(f.Farm.Config.Tags)) {
-		if name != "all" {
-			names = append(names, table.Pair{Name: name, Value: name})
+	for _, tag := range f.API.Tags(f.Client) {
+		if tag.Name != "all" {
+			names = append(names, table.Pair{Name: tag.Name, Value: tag.Name})
 		}
 	}
 	return names

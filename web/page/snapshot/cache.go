@@ -1,12 +1,14 @@
 package snapshot
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
 
 	"drover/pools/wait"
 	"drover/web/api"
+	"drover/web/auth"
 )
 
 // Shared is a snapshot that several requests use, with the pages that were rendered from it.
@@ -56,14 +58,20 @@ const (
 // maxPages bounds the pages that a snapshot keeps.
 const maxPages = 256
 
-// Cache holds the newest snapshot.
+// Cache holds the newest snapshot of each group of clients that see the same.
 type Cache struct {
 	API *api.API
 
 	mu    sync.Mutex
-	last  *Shared
+	last  map[string]*Shared // by scopeOf
 	turns turns
 }
+
+// maxScopes bounds the snapshots: a farm has few groups of pools that clients are limited to.
+const maxScopes = 64
+
+// scopeOf returns what all clients have in common that see what a client sees.
+func scopeOf(by auth.Client) string { return fmt.Sprintf("%q", by.Pools) }
 
 // turns are the places for computations at a time: one thread fewer than Go has stays free for the
 // protocols. On a host with one processor the one computation gives way.
@@ -87,25 +95,29 @@ func (t turns) take(f func(*wait.Pace)) time.Duration {
 func (c *Cache) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = nil
+	clear(c.last)
 }
 
-// Get returns the newest snapshot, or makes one. Requests that come meanwhile wait for it. A
-// change of the farm is always in it.
-func (c *Cache) Get() *Shared {
+// Get returns the newest snapshot for a client, or makes one. Requests that come meanwhile wait for
+// it. A change of the farm is always in it.
+func (c *Cache) Get(by auth.Client) *Shared {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	farm := c.API.Farm.Farm()
-	if s := c.last; s != nil && s.Farm == farm && s.fresh() {
+	scope := scopeOf(by)
+	if s := c.last[scope]; s != nil && s.Farm == farm && s.fresh() {
 		return s
 	}
 	if c.turns == nil {
 		c.turns = make(turns, max(1, runtime.GOMAXPROCS(0)-1))
 	}
 	s := &Shared{turns: c.turns}
-	s.cost = c.turns.take(func(pace *wait.Pace) { s.Snapshot = New(c.API, farm, pace) })
+	s.cost = c.turns.take(func(pace *wait.Pace) { s.Snapshot = New(c.API, farm, by, pace) })
 	s.made = time.Now()
-	c.last = s
+	if c.last == nil || len(c.last) >= maxScopes {
+		c.last = map[string]*Shared{}
+	}
+	c.last[scope] = s
 	return s
 }
 

@@ -16,6 +16,7 @@ import (
 	"drover/pools/resolve"
 	"drover/pools/wait"
 	"drover/web/api"
+	"drover/web/auth"
 )
 
 // Snapshot is all machines at a moment. Its users share it and must not change it.
@@ -43,18 +44,18 @@ type Machine struct {
 // perStep is the number of machines that are looked at between two steps of a [wait.Pace].
 const perStep = 100
 
-// New returns what an API knows now of the machines of a farm. It gives way at a pace; nil: it does
-// not.
-func New(a *api.API, farm *resolve.Farm, pace *wait.Pace) *Snapshot {
+// New returns what an API knows now of the machines of a farm, as far as a client may see them. It
+// gives way at a pace; nil: it does not.
+func New(a *api.API, farm *resolve.Farm, by auth.Client, pace *wait.Pace) *Snapshot {
 	s := &Snapshot{
 		Farm: farm, Now: a.Now(), Counts: map[string]int{},
-		Unknowns: a.Unknowns.List(), Problems: a.Ready(context.Background()),
+		Unknowns: a.UnknownsOf(by), Problems: a.Ready(context.Background()),
 	}
 	inPool := map[string]*pools.Pool{}
 	for i := range farm.Config.Pools {
 		inPool[farm.Config.Pools[i].Name] = &farm.Config.Pools[i]
 	}
-	all, records := a.Machines(pace)
+	all, records := a.Machines(by, pace)
 	s.Records = records
 	s.Machines, s.ByName = make([]Machine, len(all)), make(map[string]*Machine, len(all))
 	groups := map[string]*Cause{}
