@@ -152,7 +152,7 @@ var mayImport = map[string][]string{
 	"web/page/change":   {"drover/pools", "drover/pools/adopt", "drover/pools/config/decode", "drover/pools/config/mistake", "drover/pools/nodefile", "drover/web/answer", "drover/web/api", "drover/web/auth", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},
 	"web/page/chassis":  {"drover/pools", "drover/web/page/snapshot", "drover/web/page/table", "drover/web/page/text"},
 	"web/page/login":    {"drover/web/answer", "drover/web/auth", "drover/web/auth/oidc"},
-	"web/page/snapshot": {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/api"},
+	"web/page/snapshot": {"drover/pools", "drover/pools/boots", "drover/pools/resolve", "drover/web/api", "drover/web/auth"},
 	"web/page/table":    {},
 	"web/page/text":     {"drover/pools"},
 	"web/page/timeline": {"drover/pools/boots", "drover/web/page/table", "drover/web/page/text"},
