@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"drover/e2e/fixture"
 	"drover/httpboot"
@@ -233,15 +234,26 @@ func (f joinerFunc) Join(ctx context.Context, p *resolve.Plan, addr netip.Addr, 
 	return f(ctx, p, addr, bootID)
 }
 
-func (joinerFunc) Expect(*resolve.Plan) {}
+func (joinerFunc) Living(context.Context, *resolve.Plan) (time.Duration, error) { return 0, nil }
 
-// expecting is a joiner that notes whom it was told to expect.
-type expecting struct {
+// running is a joiner whose cluster has the node of a machine that boots.
+type running struct {
 	joinerFunc
-	nodes []string
+	asked []string
+	again time.Duration
+	err   error
 }
 
-func (e *expecting) Expect(p *resolve.Plan) { e.nodes = append(e.nodes, p.Node) }
+func (j *running) Living(_ context.Context, p *resolve.Plan) (time.Duration, error) {
+	j.asked = append(j.asked, p.Node)
+	return j.again, j.err
+}
+
+// busy is an error after which a node tries again.
+type busy string
+
+func (b busy) Error() string           { return string(b) }
+func (busy) RetryAfter() time.Duration { return 7 * time.Second }
 
 const tokenSecret = "abcdef.0123456789abcdef"
 

@@ -123,17 +123,38 @@ func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), referencesTimeout)
 	defer cancel()
+	if err := h.aloneInCluster(ctx, b.plan); err != nil {
+		return err
+	}
 	c, err := h.Config.Make(ctx, &plan)
 	if err != nil {
 		// The node repeats its request, and its boot goes on when the operator has mended it.
 		h.observe(b.plan.MAC, boots.Event{Step: boots.StepConfig, Error: printable.Line(err.Error(), maxEventText)})
 		return broken(err, "the config of this node cannot be made, see the server's log")
 	}
-	if b.plan.Cluster != "" {
-		h.Joiner.Expect(b.plan)
-	}
 	c.Time, c.EventKey = time.Now(), h.Boots.EventKey(b.plan.MAC, b.nonce)
 	return writeSealed(rec, b, "config", c)
+}
+
+// aloneInCluster returns an error as long as the node of a plan may run elsewhere in its cluster.
+// Anyone on the wire can begin a boot in the name of a running machine: that does not open its
+// config, with its secrets, while its kubelet renews its Lease.
+func (h *handler) aloneInCluster(ctx context.Context, p *resolve.Plan) error {
+	if p.Cluster == "" {
+		return nil
+	}
+	again, err := h.Joiner.Living(ctx, p)
+	switch {
+	case err != nil:
+		h.observe(p.MAC, boots.Event{Step: boots.StepConfig, Error: printable.Line(err.Error(), maxEventText)})
+		return joinError(p.Cluster, err)
+	case again > 0:
+		return &httpError{
+			Code: http.StatusServiceUnavailable, RetryAfter: again + time.Second,
+			Msg: fmt.Sprintf("the config waits %s until it is certain that no kubelet of this node runs any more", again.Round(time.Second)),
+		}
+	}
+	return nil
 }
 
 func (h *handler) serveJoin(rec *recorder, r *http.Request) error {

@@ -139,7 +139,7 @@ func TestJoin(t *testing.T) {
 	var plan *resolve.Plan
 	var addr netip.Addr
 	var bootID string
-	joiner := &expecting{joinerFunc: func(ctx context.Context, p *resolve.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
+	joiner := &running{joinerFunc: func(ctx context.Context, p *resolve.Plan, a netip.Addr, id string) (pools.JoinConfig, error) {
 		plan, addr, bootID = p, a, id
 		return joinWithToken(ctx, p, a, id)
 	}}
@@ -147,8 +147,8 @@ func TestJoin(t *testing.T) {
 	n := w.boot(t, macUnknown, "127.0.0.3")
 	n.id = "8f5c6a1e-2b3d-4c5e-9f70-0123456789ab"
 	n.ask(t, "config", &pools.NodeConfig{})
-	if want := []string{"node-525400770101"}; !slices.Equal(joiner.nodes, want) {
-		t.Errorf("the joiner was told to expect %q, want %q", joiner.nodes, want)
+	if want := []string{"node-525400770101"}; !slices.Equal(joiner.asked, want) {
+		t.Errorf("the joiner was asked whether %q live, want %q", joiner.asked, want)
 	}
 	var got pools.JoinConfig
 	n.ask(t, "join", &got)
@@ -507,4 +507,32 @@ func FuzzNode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestConfigOfRunningNode: a boot in the name of a machine whose kubelet lives opens no config, and
+// the boot says why. While that is not certain, the machine waits, and nothing is wrong.
+func TestConfigOfRunningNode(t *testing.T) {
+	joiner := &running{joinerFunc: joinWithToken, again: 12 * time.Second}
+	w := newWorld(t, func(w *world) { w.Joiner = joiner })
+	n := w.boot(t, macUnknown, "127.0.0.3")
+	for _, step := range []struct {
+		again      time.Duration
+		err        error
+		retry, bad string
+	}{
+		{12 * time.Second, nil, "13", ""},
+		{0, busy("its kubelet renewed its Lease"), "7", "its kubelet renewed its Lease"},
+	} {
+		joiner.again, joiner.err = step.again, step.err
+		resp := n.post("config", keyBody(n.key))
+		if resp.Code != 503 || resp.Header().Get("Retry-After") != step.retry || strings.Contains(resp.Body.String(), "Lease") {
+			t.Errorf("got status %d, Retry-After %s: %s", resp.Code, resp.Header().Get("Retry-After"), resp.Body)
+		}
+		last := w.boots.steps[len(w.boots.steps)-1]
+		if last.Error != step.bad {
+			t.Errorf("the boot has the error %q, want %q", last.Error, step.bad)
+		}
+	}
+	joiner.err = nil
+	n.ask(t, "config", &pools.NodeConfig{})
 }

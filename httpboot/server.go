@@ -43,9 +43,9 @@ type Boots interface {
 // bool that returns true, or after a deadline, the node is asked to try again. The texts
 // of errors are logged; the node does not get them.
 type Joiner interface {
-	// Expect announces that the machine of p boots and will request its join. It
-	// returns at once.
-	Expect(p *resolve.Plan)
+	// Living returns an error, as Join does, if the node of p runs elsewhere while a machine
+	// boots in its name. While that is not certain, it returns after which time to ask again.
+	Living(ctx context.Context, p *resolve.Plan) (again time.Duration, err error)
 	// Join returns the join configuration of the node of p, which has the address
 	// addr. bootID is that of its kernel, or empty if the node sent none.
 	Join(ctx context.Context, p *resolve.Plan, addr netip.Addr, bootID string) (pools.JoinConfig, error)

@@ -234,6 +234,10 @@ type Pool struct {
 	// Authoritative is for catch-all pools. False: another server may know the unknown
 	// hardware, which then gets silence in place of a NAK. Default true.
 	Authoritative *bool `json:"authoritative,omitempty"`
+
+	// SecretsForUnknown is for catch-all pools. True: unknown hardware, which is any machine
+	// that asks, gets the passwords and secret files of the pool's tags.
+	SecretsForUnknown bool `json:"secretsForUnknown,omitempty"`
 }
 
 // PoolRole is what the nodes of a pool are in its cluster.

@@ -112,6 +112,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	if !p.CatchAll && p.Authoritative != nil {
 		c.failf(path+".authoritative", "add catchall: true, or remove it: drover always has the addresses of nodes", "%s: only a catch-all pool has authoritative", about)
 	}
+	c.secretsForUnknown(path, about, p)
 	c.poolRange(path, about, p)
 }
 

@@ -49,6 +49,22 @@ func (c *Clusters) Expect(p *resolve.Plan) {
 	}
 }
 
+// Living returns an error if a kubelet of the node of p lives in its cluster, so that the machine
+// that boots in its name is another one. While that is not certain, it returns after which time to
+// ask again: the Lease of a kubelet that lives changes within its duration, 40 seconds by default,
+// counted from the first [Clusters.Expect] of the boot. A cluster that does not answer knows of
+// no kubelet.
+func (c *Clusters) Living(ctx context.Context, p *resolve.Plan) (again time.Duration, err error) {
+	t, err := c.tenant(p.Cluster)
+	if err != nil {
+		return 0, nil // Join says so
+	}
+	ctx, cancel := context.WithTimeout(cluster.Quiet(ctx), checkTimeout)
+	defer cancel()
+	t.AwaitSecret(ctx)
+	return t.leases.Living(ctx, p.Node)
+}
+
 // Join mints a token for the node of p, which asks from the address addr, and returns its
 // JoinConfiguration. It deletes an earlier token of the node. After a [*cluster.Error]
 // the node can try again.

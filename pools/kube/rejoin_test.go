@@ -240,3 +240,41 @@ func TestExpectErrors(t *testing.T) {
 	c.Close()
 	c.Expect(plan())
 }
+
+// TestLiving: the config of a node waits until its kubelet is dead for certain, and not without one.
+func TestLiving(t *testing.T) {
+	s := newAPIServer(t)
+	c, now := watchLease(t, s, 0)
+	living := func(at int64) (time.Duration, error) {
+		t.Helper()
+		now.seconds.Store(at)
+		return c.Living(t.Context(), plan())
+	}
+	for at, want := range map[int64]time.Duration{1: 39 * time.Second, 30: 10 * time.Second, 40: 0} {
+		if again, err := living(at); again != want || err != nil {
+			t.Errorf("after %d s: got %s, %v; want %s", at, again, err, want)
+		}
+	}
+	s.renew("m1c29", "8")
+	if _, err := living(41); err == nil || !strings.Contains(err.Error(), "still runs there") {
+		t.Errorf("a kubelet that renews its Lease: got %v", err)
+	}
+	if again, err := living(42); again != 39*time.Second || err != nil {
+		t.Errorf("after its last renewal: got %s, %v", again, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if again, err := c.Living(ended, plan()); again <= 0 || err != nil {
+		t.Errorf("a request that was broken off: got %s, %v", again, err)
+	}
+	s.mu.Lock()
+	delete(s.leases, "m1c29")
+	s.mu.Unlock()
+	if again, err := living(43); again != 0 || err != nil {
+		t.Errorf("without a Lease: got %s, %v", again, err)
+	}
+	s.Close()
+	if again, err := living(44); again != 0 || err != nil {
+		t.Errorf("without the API server: got %s, %v", again, err)
+	}
+}

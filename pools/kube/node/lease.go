@@ -161,13 +161,50 @@ func (l *Leases) awaitDead(ctx context.Context, node string) error {
 	case !l.c.LastSilent().Equal(silent):
 		return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: cluster.RetrySoon,
 			Hint: fmt.Sprintf("it has a Node %q, and its API server did not answer while drover watched for its kubelet", node)}
-	case second.Version == first.Version:
+	}
+	return l.compare(node, first, second)
+}
+
+// compare returns an error if the kubelet whose Lease was read twice has renewed it.
+func (l *Leases) compare(node string, first, second Lease) error {
+	if second.Version == first.Version {
 		return nil
 	}
 	l.first.Add(node, second, watchTTL)
-	return &cluster.Error{Cluster: l.c.Conf.Name, Doing: doing, Retry: cluster.RetryLater,
+	return &cluster.Error{Cluster: l.c.Conf.Name, Doing: "let the node in", Retry: cluster.RetryLater,
 		Hint: fmt.Sprintf("a machine that calls itself %s still runs there: its kubelet renewed its Lease within the last %s; is a MAC or a name used twice?",
 			node, l.now().Sub(first.At).Round(time.Second))}
+}
+
+// Living returns an error if a kubelet of that name lives: it has renewed its Lease since the boot
+// began. While that is not certain, it returns after which time to ask again. It does not wait.
+//
+// Where the Lease cannot be read, nobody can tell: then it returns neither.
+func (l *Leases) Living(ctx context.Context, node string) (again time.Duration, err error) {
+	unknown := func(err error) (time.Duration, error) {
+		if ctx.Err() != nil { // it may answer the next time
+			return cluster.RetrySoon, nil
+		}
+		l.log.Debug("whether the kubelet of a node that boots lives is not known", "node", node, "cluster", l.c.Conf.Name, "err", err)
+		return 0, nil
+	}
+	var first Lease
+	if cached, ok := l.first.Get(node); ok {
+		first = cached.(Lease)
+	} else if first, err = l.begin(ctx, node); err != nil {
+		return unknown(err)
+	}
+	second, err := l.Read(ctx, node)
+	switch {
+	case err != nil:
+		return unknown(err)
+	case second.Version == "": // a living kubelet would make it
+		return 0, nil
+	}
+	if err := l.compare(node, first, second); err != nil {
+		return 0, err
+	}
+	return max(0, first.Duration-l.Unchanged(first)), nil
 }
 
 // staleTimeout is the time limit of RemoveStale. Together with the time limit of a join
