@@ -22,6 +22,7 @@ import (
 	"drover/pools/kube"
 	"drover/pools/kube/inspect"
 	"drover/pools/printable"
+	"drover/pools/resolve"
 )
 
 func newClusterCommand() *cobra.Command {
@@ -41,7 +42,8 @@ func newClusterCheckCommand() *cobra.Command {
 		Long: `Check tests a cluster with drover's own credentials, and with a join token as a
 node would: rights (the needed ones and no more), admission policies,
 cluster-info, the bootstrapsigner and the tokencleaner, and the objects that
-kubeadm and kubelets read. It mints two tokens and deletes them, and joins
+kubeadm and kubelets read. Nodes of the config must not have the name of a Node that
+drover does not own. It mints two tokens and deletes them, and joins
 nothing. Of a cluster with hosts outside it counts the Services and endpoints that
 kube-proxy there has to follow, and advises what keeps it fast. It takes about 12
 seconds. The exit code is 1 if anything is wrong; advice is not.`,
@@ -55,7 +57,7 @@ seconds. The exit code is 1 if anything is wrong; advice is not.`,
 			clusters := &kube.Clusters{Admin: farm.Path(farm.Config.Server.AdminKubeconfig), State: state}
 			clusters.Set(farm.Clusters())
 			defer clusters.Close()
-			found, err := clusters.Inspect(cmd.Context(), args[0])
+			found, err := clusters.Inspect(cmd.Context(), args[0], joining(farm, args[0])...)
 			if err != nil {
 				return err
 			}
@@ -74,6 +76,20 @@ seconds. The exit code is 1 if anything is wrong; advice is not.`,
 	cmd.Flags().StringVar(&state, "state", cli.DefaultState, "state directory of the server, with the tokens that it has renewed")
 	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
+}
+
+// joining returns the names of the nodes that are to join a cluster.
+func joining(farm *resolve.Farm, cluster string) (names []string) {
+	inCluster := map[string]bool{}
+	for _, p := range farm.Config.Pools {
+		inCluster[p.Name] = p.Cluster == cluster
+	}
+	for _, n := range farm.Nodes() {
+		if inCluster[n.Pool] {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 func findings(w io.Writer, found []inspect.Finding) error {

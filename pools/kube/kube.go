@@ -184,15 +184,16 @@ func (c *Clusters) Renewals() map[string]error {
 	return all
 }
 
-// Inspect checks a cluster for everything that a join needs. It takes about 12 seconds.
+// Inspect checks a cluster for everything that a join needs, also of the named nodes. It takes
+// about 12 seconds.
 // Faults of the cluster are findings; the error is for a name that is not in the
 // config.
-func (c *Clusters) Inspect(ctx context.Context, name string) ([]inspect.Finding, error) {
+func (c *Clusters) Inspect(ctx context.Context, name string, nodes ...string) ([]inspect.Finding, error) {
 	t, err := c.tenant(name)
 	if err != nil {
 		return nil, err
 	}
-	return inspect.Cluster(cluster.Quiet(ctx), c.minter(t)), nil
+	return inspect.Cluster(cluster.Quiet(ctx), c.minter(t), nodes), nil
 }
 
 // Hosts returns the hosts outside of a cluster.

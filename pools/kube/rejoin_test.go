@@ -32,8 +32,11 @@ func TestRejoin(t *testing.T) {
 		{"of the boot before, Lease and all", func(s *apiServer) { s.leases[n] = "7" }, "b2", true, "", "deleted"},
 		{"of this boot: it tries again", func(*apiServer) {}, "b1", false, "", ""},
 		{"the node does not tell its boot", func(*apiServer) {}, "", false, "", ""},
-		{"not drover's", func(s *apiServer) { s.edit(n, func(n *corev1.Node) { n.Labels = nil }) }, "b2", false, "",
-			"kubectl label node m1c29 drover/managed=true"},
+		{"not drover's", func(s *apiServer) { s.edit(n, func(n *corev1.Node) { n.Labels = nil }) }, "b2", false, "kubectl label node m1c29 drover/managed=true", ""},
+		{"not drover's, in this boot", func(s *apiServer) { s.edit(n, func(n *corev1.Node) { n.Labels = nil }) }, "b1", false, "give the machine another name", ""},
+		{"another drover's", func(s *apiServer) {
+			s.edit(n, func(n *corev1.Node) { n.Annotations = map[string]string{"drover/seal": "00"} })
+		}, "b2", false, "kubectl annotate node m1c29 drover/seal-", ""},
 		{"a control-plane host", func(s *apiServer) {
 			s.edit(n, func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} })
 		}, "b2", false, "control-plane host", ""},

@@ -71,7 +71,7 @@ func (c *Clusters) start(conf pools.Cluster, hosted bool) *tenant {
 			c.OnRefused(conf.Name)
 		}
 	}
-	t.leases = node.NewLeases(t.Cluster, c.now, c.DeadAfter, c.log())
+	t.leases = node.NewLeases(t.Cluster, c.sealKey(), c.now, c.DeadAfter, c.log())
 	t.mover = &move.Mover{
 		Cluster: t.Cluster, Key: c.sealKey(), Leases: t.leases, Interval: c.MoveInterval, OffAfter: c.OffAfter, Log: c.log(), Now: c.now,
 		Target: func(name string) *resolve.Plan { return c.target(t, name) }, Lookup: c.lookup,

@@ -33,6 +33,14 @@ func (p *Plan) Serves(a netip.Addr) bool {
 // [Farm.IsLocal].
 func (p *Plan) IsServer(a netip.Addr) bool { return p.farm != nil && p.farm.IsLocal(a) }
 
+// Infrastructure returns what host an address is of, see [Farm.Infrastructure].
+func (p *Plan) Infrastructure(a netip.Addr) string {
+	if p.farm == nil {
+		return ""
+	}
+	return p.farm.Infrastructure(a)
+}
+
 // Leasable reports whether a machine that has no lease of an address of a range can get one: it
 // is no node's own, and no server's, see [Plan.Serves].
 func (f *Farm) Leasable(a netip.Addr) bool {

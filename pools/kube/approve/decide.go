@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,6 +28,8 @@ func (a *Approver) decide(ctx context.Context, d decision, r *csr) (decision, er
 			d, err = a.checkAddresses(ctx, d, r)
 		case d.shared:
 			d, err = a.checkExpected(ctx, d)
+		default:
+			d, err = a.checkOwned(ctx, d)
 		}
 		if err != nil || d.verdict == left {
 			return d, err
@@ -96,7 +99,27 @@ func (a *Approver) checkExpected(ctx context.Context, d decision) (decision, err
 	if _, ready := node.StateOf(n); ready {
 		return d.deny("its Node is Ready, so it has a certificate"), nil
 	}
-	return d, nil
+	return a.owned(d, n), nil
+}
+
+// checkOwned denies a request in the name of a Node that drover does not own. [Clusters.Join] gives
+// no token for one; the Node may have come since then.
+func (a *Approver) checkOwned(ctx context.Context, d decision) (decision, error) {
+	n, err := node.Get(ctx, a.Cluster, d.node)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return d, nil
+	case err != nil:
+		return d, err
+	}
+	return a.owned(d, n), nil
+}
+
+func (a *Approver) owned(d decision, n *corev1.Node) decision {
+	if why := node.Foreign(a.Key, n); why != "" {
+		return d.deny("%s", why)
+	}
+	return d
 }
 
 // checkAddresses leaves a request for a serving certificate alone unless it is for one
@@ -114,13 +137,20 @@ func (a *Approver) checkAddresses(ctx context.Context, d decision, r *csr) (deci
 	case len(own) == 0 || len(others) > 0:
 		return d.leave("it asks for the addresses %v; the node's are %v", others, own), nil
 	}
+	for _, addr := range own { // also of a node from before the config named the address
+		if what := p.Infrastructure(addr); what != "" {
+			return d.leave("%s is the address of %s", addr, what), nil
+		}
+	}
 	n, err := node.Get(ctx, a.Cluster, d.node)
 	switch {
 	case apierrors.IsNotFound(err): // a kubelet sends the request before it registers the Node
+		return d, nil
 	case err != nil:
 		return d, err
-	case n.Labels[node.Managed] == "":
-		return d.leave("its Node is none of drover's"), nil
+	}
+	if why := node.Foreign(a.Key, n); why != "" {
+		return d.leave("%s", why), nil
 	}
 	return d, nil
 }

@@ -7,6 +7,9 @@ import (
 	"drover/pools/kube/token"
 )
 
+// Collisions is for tests.
+var Collisions = collisions
+
 // NodeClient returns the client that a node makes from its token and cluster-info.
 func NodeClient(m token.Minter, info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
 	i := &inspection{Minter: m}

@@ -60,9 +60,9 @@ func (i *inspection) note(what, detail string, err error) bool {
 }
 
 // Cluster checks the cluster of m for everything that a join needs, as drover and as a
-// node. It mints two tokens and deletes them again. It joins no node. It takes about 12
-// seconds.
-func Cluster(ctx context.Context, m token.Minter) []Finding {
+// node, and whether Nodes have the names of nodes, which are to join it. It mints two tokens and
+// deletes them again. It joins no node. It takes about 12 seconds.
+func Cluster(ctx context.Context, m token.Minter, nodes []string) []Finding {
 	const node = "none (drover cluster check)"
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -74,6 +74,7 @@ func Cluster(ctx context.Context, m token.Minter) []Finding {
 	i.rights(ctx)
 	i.credentials(ctx)
 	i.policies(ctx)
+	i.names(ctx, nodes)
 	i.approver(ctx)
 	i.konnectivity(ctx)
 	i.services(ctx)

@@ -83,6 +83,23 @@ func Owned(key []byte, n *corev1.Node) bool {
 	return n.Labels[Managed] != "" && n.Annotations[sealAnnotation] != "" && genuine
 }
 
+// Foreign says why no other machine may have the name, and so the certificate, of a Node, with the
+// remedy: it is a control-plane host, or the drover with that key did not make it. It is empty for
+// a Node of drover's, also for one that was never Ready, and so never sealed. Without a key nobody
+// can tell which drover made it.
+func Foreign(key []byte, n *corev1.Node) string {
+	_, genuine := readApplied(key, n)
+	switch {
+	case controlsPlane(n):
+		return fmt.Sprintf("the Node %s is a control-plane host, whose certificate no other machine may have; give the machine another name", n.Name)
+	case n.Labels[Managed] == "":
+		return fmt.Sprintf("drover did not make the Node %s; give the machine another name, or, if it is that machine: kubectl label node %s %s=%s", n.Name, n.Name, Managed, ManagedValue)
+	case len(key) > 0 && !genuine:
+		return fmt.Sprintf("another drover made the Node %s, or the key of this one was lost; give the machine another name, or, if it is that machine: kubectl annotate node %s %s-", n.Name, n.Name, sealAnnotation)
+	}
+	return ""
+}
+
 // changes returns the merge patch that gives a Node the labels and taints of r, and
 // removes others that drover applied; nil if nothing has to change. more is applied by
 // drover too, but not in the annotations yet. The patch is valid for this version of

@@ -47,16 +47,17 @@ type Lease struct {
 type Leases struct {
 	c     *cluster.Cluster
 	now   func() time.Time
+	key   []byte        // seals what drover writes to Nodes
 	dead  time.Duration // replaces Lease.Duration unless it is 0
 	log   *slog.Logger
 	first *cache.LRUExpireCache // by node
 	reads *semaphore.Weighted   // first reads
 }
 
-// NewLeases returns the lease watch of a cluster. dead is the time after which a kubelet
+// NewLeases returns the lease watch of a cluster. key seals what drover writes to its Nodes. dead is the time after which a kubelet
 // whose Lease does not change is dead; 0 takes the duration of the Lease.
-func NewLeases(c *cluster.Cluster, now func() time.Time, dead time.Duration, log *slog.Logger) *Leases {
-	return &Leases{c: c, now: now, dead: dead, log: log, first: cache.NewLRUExpireCache(maxWatched), reads: semaphore.NewWeighted(maxReads)}
+func NewLeases(c *cluster.Cluster, key []byte, now func() time.Time, dead time.Duration, log *slog.Logger) *Leases {
+	return &Leases{c: c, key: key, now: now, dead: dead, log: log, first: cache.NewLRUExpireCache(maxWatched), reads: semaphore.NewWeighted(maxReads)}
 }
 
 // Start reads the Lease of a node that boots now, in the background. The time between
@@ -213,7 +214,7 @@ const staleTimeout = 30 * time.Second
 
 // RemoveStale deletes the Node of an earlier boot, if there is one, and returns the
 // state of the Node before. bootID is that of the machine's current kernel. The error
-// is a [*cluster.Error] as long as a kubelet of that name lives, and for a Node of the control plane.
+// is a [*cluster.Error] as long as a kubelet of that name lives, and for a [Foreign] Node.
 //
 // kubeadm refuses to join while the Node of that name is Ready, which takes about 50
 // seconds to change after its machine went down. Later it would take over the Node with
@@ -230,11 +231,8 @@ func (l *Leases) RemoveStale(ctx context.Context, node, bootID string) (State, e
 	case err != nil:
 		return State{}, err
 	}
-	if controlsPlane(n) {
-		return State{}, &cluster.Error{
-			Cluster: l.c.Conf.Name, Doing: "let the node in", Retry: cluster.RetryLater,
-			Hint: fmt.Sprintf("the Node %s is a control-plane host, whose certificate no other machine may have; give the machine another name", node),
-		}
+	if why := Foreign(l.key, n); why != "" {
+		return State{}, &cluster.Error{Cluster: l.c.Conf.Name, Doing: "let the node in", Retry: cluster.RetryLater, Hint: why}
 	}
 	before, _ := StateOf(n) // it may still be Ready if the machine reboots fast
 	log := l.log.With("node", node, "cluster", l.c.Conf.Name)
@@ -246,10 +244,6 @@ func (l *Leases) RemoveStale(ctx context.Context, node, bootID string) (State, e
 	}
 	switch {
 	case bootID == "", before.BootID == bootID: // the Node of this boot: the node tries to join again
-		return before, nil
-	case !before.Managed:
-		log.Warn("the Node of an earlier boot stays until the cluster finds it NotReady, since drover did not make it",
-			"remedy", "kubectl label node "+node+" "+Managed+"="+ManagedValue)
 		return before, nil
 	}
 	err = Delete(ctx, l.c, node, before)
