@@ -52,9 +52,10 @@ With --chassis or --driver this command switches the machines without a server:
 through the manager of a Moonshot chassis (over SSH, or REST), a server's iLO
 (redfish), any BMC by ipmitool (ipmi), or a program of your own (exec).
 
-"off" cuts the power without asking the operating system. "pxe" switches a machine
-off, waits until it is off, sets it to boot from the network once, and switches it
-on. "cycle" leaves machines off that are off. An unknown state is never taken for off.
+"off" cuts the power without asking the operating system. "pxe" sets a machine to boot
+from the network once, and reads that back, before it switches the machine off and on. A
+machine with an error is left as it was. "cycle" leaves machines off that are off. An
+unknown state is never taken for off.
 
 Unless the selector is a list of names, all of them typed out, the command shows the
 machines and asks. It switches --max-parallel of them at a time.

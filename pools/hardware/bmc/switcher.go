@@ -20,9 +20,10 @@ type Driver interface {
 	On(ctx context.Context) error
 	// Off switches the machine off at once, without its operating system.
 	Off(ctx context.Context) error
-	// PXEOnce makes the next boot, and only that, a boot from the network. It
-	// returns nil when the machine has confirmed the setting.
-	PXEOnce(ctx context.Context) error
+	// PXEOnce makes the next boot, and only that, a boot from the network. Without an
+	// error the machine has confirmed the setting, and undo restores the one before it;
+	// undo is nil when the driver cannot. With an error the setting is as it was.
+	PXEOnce(ctx context.Context) (undo func(ctx context.Context) error, err error)
 }
 
 // Action is a power operation.
@@ -72,20 +73,21 @@ const resendAfter = 3
 
 // Do executes an action and returns a result for each machine, in order. All machines
 // complete a step before any begins the next, so that waiting for forty nodes takes as
-// long as for one.
+// long as for one. A machine with an error is left as it was, as far as its processor
+// answers: the boot source is set and confirmed before anything is switched off, and a machine that was
+// on is switched on again.
 //
 // Cycle leaves machines off that are off, or are being switched off.
-//
-// Some firmware forgets its boot source when it is switched off. For PXE the boot source
-// is therefore set while the machine is off.
 func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result {
 	s.Poll, s.Wait = cmp.Or(s.Poll, 5*time.Second), cmp.Or(s.Wait, 2*time.Minute)
-	b := batch{s, make([]Result, len(machines)), machines, make([]bool, len(machines))}
+	n := len(machines)
+	b := batch{s, make([]Result, n), machines, make([]bool, n), make([]bool, n), make([]error, n), make([]func(context.Context) error, n)}
 	for i, m := range machines {
 		b.results[i] = Result{Name: m.Name, State: Unknown}
 	}
 	b.each(ctx, "", func(i int, m Machine) (err error) {
 		b.results[i].State, err = m.Driver.State(ctx)
+		b.wasOn[i] = b.results[i].State == On || b.results[i].State == PoweringOn
 		b.seen(i)
 		return err
 	})
@@ -99,11 +101,9 @@ func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result
 			b.left[i] = r.State == Off || r.State == PoweringOff
 		}
 		b.reach(ctx, Off)
-		b.reach(ctx, On)
+		b.onAgain(ctx)
 	case PXE:
-		b.reach(ctx, Off)
-		b.each(ctx, "pxe once", func(_ int, m Machine) error { return m.Driver.PXEOnce(ctx) })
-		b.reach(ctx, On)
+		b.pxe(ctx)
 	}
 	for i, r := range b.results {
 		if r.Err != nil {
@@ -119,6 +119,10 @@ type batch struct {
 	results  []Result
 	machines []Machine
 	left     []bool // the action leaves the machine as it is
+	wasOn    []bool // before the action
+
+	failed []error                           // of machines that are being restored
+	undo   []func(ctx context.Context) error // restores the boot source; nil: it was not set
 }
 
 // over reports whether nothing more is done with a machine: it is left as it is, or there

@@ -58,10 +58,10 @@ func (p *System) reset(ctx context.Context, kind string) error {
 }
 
 // PXEOnce sets the override of the boot source, and checks it.
-func (p *System) PXEOnce(ctx context.Context) error {
+func (p *System) PXEOnce(ctx context.Context) (undo func(context.Context) error, err error) {
 	t, err := p.get(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, word := range pxeWords(t) {
 		err = p.Client.call(ctx, http.MethodPatch, p.Path, map[string]any{"Boot": map[string]string{
@@ -72,17 +72,17 @@ func (p *System) PXEOnce(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if t, err = p.get(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	boot := t.Get("Boot")
 	target, once := boot.Get("BootSourceOverrideTarget").Text(), boot.Get("BootSourceOverrideEnabled").Text()
 	if !strings.EqualFold(target, "pxe") || !strings.EqualFold(once, "once") {
-		return fmt.Errorf("%w: %s: it was told to boot from the network once, and says target %q, enabled %q", bmc.ErrUnreadable, p.Client.Address, target, once)
+		return nil, fmt.Errorf("%w: %s: it was told to boot from the network once, and says target %q, enabled %q", bmc.ErrUnreadable, p.Client.Address, target, once)
 	}
-	return nil
+	return nil, nil
 }
 
 // pxeWords returns the spellings of PXE to try: the one that the system lists,
