@@ -175,7 +175,7 @@ func TestHostileAnswer(t *testing.T) {
 		{"a message for a terminal", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"Messages": [{"MessageID": "\u001b[2J\u202e"}]}`)
-		}, bmc.ErrUnreadable, "(?[2J?)"},
+		}, bmc.ErrRejected, "(?[2J?)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := hostile(t, tt.answer)
