@@ -120,7 +120,11 @@ func (p *System) seen(ctx context.Context, at string) (v seen, here document, er
 	return v, here, nil
 }
 
-func (v seen) same(w seen) bool { return v.here.same(w.here) && v.system.same(w.system) }
+// restored reports whether v has the effect of the overrides before a change. The system may follow
+// its settings at the next boot alone, but it must not boot from the network.
+func (v seen) restored(before seen) bool {
+	return v.here.same(before.here) && (v.system.same(before.system) || !strings.EqualFold(v.system.target, "pxe"))
+}
 
 // setPXE sets the override in the resource at a path and confirms it. With an error the override is
 // as it was.
@@ -156,8 +160,10 @@ func (p *System) setPXE(ctx context.Context, at string) (undo func(context.Conte
 	if m := p.Client.says(body); refused == nil && m != "" {
 		err = fmt.Errorf("%w (%s)", err, m)
 	}
-	if now, _, failed := p.seen(ctx, at); failed == nil && refused != nil && now.same(before) {
-		return nil, err // nothing was changed
+	if certain(refused) {
+		if now, _, failed := p.seen(ctx, at); failed == nil && now.restored(before) {
+			return nil, err // nothing was changed
+		}
 	}
 	if again := p.restore(ctx, at, before); again != nil {
 		err = fmt.Errorf("%w; its boot source could not be restored: %w", err, again)
@@ -165,21 +171,33 @@ func (p *System) setPXE(ctx context.Context, at string) (undo func(context.Conte
 	return nil, err
 }
 
-// patch sends the change, until the service accepts one of its spellings. Some services require the
-// boot mode, or reset it when it is missing; others do not take it.
+// patch sends the change, until the service accepts one of its forms. Some services require the
+// boot mode, or reset it when it is missing; others do not take it. The error has the refusals of the
+// first form and of the last one.
 func (p *System) patch(ctx context.Context, d document, words []string, mode string) (body []byte, err error) {
+	var first error
 	for _, word := range words {
 		for _, withMode := range []bool{true, false} {
 			if withMode && mode == "" {
 				continue
 			}
 			in := override{word, "Once", mode}.body(withMode)
-			if body, err = p.Client.change(ctx, message{method: http.MethodPatch, path: d.path, in: in}, d); !errors.Is(err, bmc.ErrRejected) || errors.Is(err, errMissing) {
+			body, err = p.Client.change(ctx, message{method: http.MethodPatch, path: d.path, in: in}, d)
+			if err == nil || !errors.Is(err, bmc.ErrRejected) || !certain(err) || errors.Is(err, errMissing) {
 				return body, err
 			}
+			first = cmp.Or(first, err)
 		}
 	}
+	if first.Error() != err.Error() {
+		err = joined(first, err)
+	}
 	return body, err
+}
+
+// certain reports whether an error says that a change was not made.
+func certain(err error) bool {
+	return !errors.Is(err, errUncertain) && (errors.Is(err, bmc.ErrRejected) || errors.Is(err, bmc.ErrRefused))
 }
 
 // until reads the overrides until ok, for a while unless once, and returns what it saw last. Some
@@ -200,7 +218,7 @@ func (p *System) until(ctx context.Context, at string, once bool, ok func(seen) 
 
 // confirm waits until the override is seen. What is seen counts, also after a refused change.
 func (p *System) confirm(ctx context.Context, at, mode string, refused error) error {
-	now, ok, err := p.until(ctx, at, refused != nil, func(v seen) bool { return v.here.pxeOnce(mode) || v.system.pxeOnce(mode) })
+	now, ok, err := p.until(ctx, at, certain(refused), func(v seen) bool { return v.here.pxeOnce(mode) || v.system.pxeOnce(mode) })
 	switch {
 	case ok:
 		return nil
@@ -225,7 +243,7 @@ func (p *System) restore(ctx context.Context, at string, before seen) error {
 			break
 		}
 	}
-	now, ok, err := p.until(ctx, at, refused != nil, before.same)
+	now, ok, err := p.until(ctx, at, certain(refused), func(v seen) bool { return v.restored(before) })
 	switch {
 	case ok:
 		return nil

@@ -93,6 +93,9 @@ func (s *Client) tls() *tls.Config {
 // errMissing is an answer 404 or 405: the firmware does not have the document.
 var errMissing = errors.New("not there")
 
+// errUncertain is an answer 500 to a command.
+var errUncertain = errors.New("it may be done or not")
+
 // Bounds of a request and its answer, in addition to [bmc.MaxAnswer].
 const (
 	maxRedirects = 4

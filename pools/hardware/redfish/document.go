@@ -38,29 +38,33 @@ func (s *Client) document(ctx context.Context, path string) (d document, err err
 	return d, nil
 }
 
+// Requests until a service accepts an entity tag: with that which was read, with a newer one if another
+// client has changed the resource, and in another form.
+const tagTries = 3
+
 // change sends a request that changes d, or that is an action of it, and returns the body of the
 // answer. A PATCH has the entity tag of d, if there is one (DSP0266, 6.5). When the service refuses
-// the tag, or wants one, change reads d anew and repeats the request once.
+// the tag, or demands one, change reads d anew and repeats the request.
 func (s *Client) change(ctx context.Context, m message, d document) ([]byte, error) {
 	if m.method == http.MethodPatch && len(d.tags) > 0 {
 		m.ifMatch = d.tags[0]
 	}
-	a, err := s.exchange(ctx, m)
-	if err == nil && (a.code == http.StatusPreconditionFailed || a.code == http.StatusPreconditionRequired) {
-		fresh, failed := s.document(ctx, d.path)
-		if failed != nil {
-			return nil, fmt.Errorf("%w; its entity tag could not be read: %w", s.status(a, m.method, m.path), failed)
+	for try := 1; ; try++ {
+		a, err := s.exchange(ctx, m)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.code < 300:
+			return a.body, nil
+		case try == tagTries || a.code != http.StatusPreconditionFailed && a.code != http.StatusPreconditionRequired:
+			return a.body, s.status(a, m.method, m.path)
+		}
+		fresh, err := s.document(ctx, d.path)
+		if err != nil {
+			return nil, fmt.Errorf("%w; its entity tag could not be read: %w", s.status(a, m.method, m.path), err)
 		}
 		m.ifMatch = nextTag(fresh.tags, m.ifMatch)
-		a, err = s.exchange(ctx, m)
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case a.code >= 300:
-		return a.body, s.status(a, m.method, m.path)
-	}
-	return a.body, nil
 }
 
 // nextTag returns the entity tag to try after a refused one. If the resource still has that, the

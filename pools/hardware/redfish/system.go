@@ -54,7 +54,7 @@ func (p *System) reset(ctx context.Context, want bmc.State) error {
 		return err
 	}
 	action := d.Get("Actions", "#ComputerSystem.Reset")
-	kind, err := p.resetType(ctx, d.Tree, action, want)
+	kind, err := p.resetType(ctx, action, want)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *System) reset(ctx context.Context, want bmc.State) error {
 
 // resetType returns the type of the reset that switches a system, of those that it allows. A system
 // that lists none allows the usual ones.
-func (p *System) resetType(ctx context.Context, t, action Tree, want bmc.State) (string, error) {
+func (p *System) resetType(ctx context.Context, action Tree, want bmc.State) (string, error) {
 	list := action.Get("ResetType@Redfish.AllowableValues").List()
 	if at := action.Get("@Redfish.ActionInfo").raw(); len(list) == 0 && at != "" {
 		info, err := p.Client.Get(ctx, at)
@@ -88,10 +88,7 @@ func (p *System) resetType(ctx context.Context, t, action Tree, want bmc.State) 
 	}
 	types := []string{"ForceOff"}
 	if want == bmc.On {
-		types = []string{"On", "ForceOn"}
-		if PowerState(t) == bmc.Off {
-			types = append(types, "PushPowerButton") // of a machine that is on, it would be a request to its system
-		}
+		types = []string{"On", "ForceOn"} // no button: a second push would be a request to switch off
 	}
 	if len(list) == 0 {
 		return types[0], nil
