@@ -118,7 +118,7 @@ func (b *BMC) Handler() http.Handler {
 		switch {
 		case path == bmcRoot:
 			v := object{"Systems": object{"@odata.id": bmcSystems}}
-			if b.Login != BasicLogin {
+			if b.Login != BasicLogin && b.Login != HiddenLogin {
 				v["Links"] = object{"Sessions": object{"@odata.id": bmcSessions}}
 			}
 			writeJSON(w, http.StatusOK, v)
@@ -160,7 +160,7 @@ func (b *BMC) knows(r *http.Request) bool {
 		return b.tokens[token]
 	}
 	user, password, ok := r.BasicAuth()
-	return ok && b.Login != SessionLogin && user == b.User && password == b.Password
+	return ok && b.Login != SessionLogin && b.Login != HiddenLogin && user == b.User && password == b.Password
 }
 
 // serve answers a request for the systems.

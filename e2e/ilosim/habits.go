@@ -53,6 +53,7 @@ const (
 	AnyLogin     LoginStyle = ""
 	SessionLogin LoginStyle = "session" // HTTP Basic is refused
 	BasicLogin   LoginStyle = "basic"   // there are no sessions
+	HiddenLogin  LoginStyle = "hidden"  // HTTP Basic is refused, and no link leads to the sessions
 )
 
 // Vendors returns the habits of management processors. They are from public reports about clients
@@ -90,6 +91,7 @@ func Variants() []Habits {
 		{Vendor: "a tag demanded, and none there", TagsDemanded: http.StatusPreconditionRequired},
 		{Vendor: "Basic alone", Login: BasicLogin},
 		{Vendor: "sessions alone", Login: SessionLogin},
+		{Vendor: "sessions alone, without a link", Login: HiddenLogin},
 		{Vendor: "no mode", NoMode: true, ModeRefused: true},
 		{Vendor: "PXE", UpperPXE: true},
 		{Vendor: "PXE, not listed", UpperPXE: true, NoAllowable: true},

@@ -177,6 +177,8 @@ func (s *Client) exchange(ctx context.Context, m message) (answer, error) {
 		case a.code == http.StatusUnauthorized && a.token != "" && !m.anonymous && !renewed:
 			renewed = true
 			s.expired(a.token)
+		case a.code == http.StatusUnauthorized && a.token == "" && !m.anonymous && !renewed && s.anyway(ctx):
+			renewed = true
 		default:
 			return a, nil
 		}

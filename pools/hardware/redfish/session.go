@@ -14,10 +14,14 @@ import (
 type session struct {
 	mu      sync.Mutex
 	decided bool
+	linked  bool   // the service links to its sessions
 	token   string // empty: HTTP Basic
 	at      string // path of the session, to delete it
 	refused error  // the login, which is not tried again
 }
+
+// usualSessions is where services have their sessions, also those that do not link to them.
+const usualSessions = "/redfish/v1/SessionService/Sessions"
 
 // logoutTime bounds the deletion of a session: services keep few of them, but forget them in time.
 const logoutTime = 5 * time.Second
@@ -52,18 +56,25 @@ func (s *Client) login(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	c.decided, c.linked = true, at != ""
 	if at == "" {
-		c.decided = true
 		return "", nil
 	}
+	return c.token, s.open(ctx, at)
+}
+
+// open opens a session, and leaves HTTP Basic when the service opens none. The session is locked.
+func (s *Client) open(ctx context.Context, at string) error {
+	c := s.session
 	in := map[string]string{"UserName": s.User, "Password": string(s.Password)}
 	a, err := s.exchange(ctx, message{method: http.MethodPost, path: at, in: in, anonymous: true})
 	switch {
 	case err != nil:
-		return "", err
-	case a.code == http.StatusUnauthorized:
+		c.decided = false
+		return err
+	case a.code == http.StatusUnauthorized && c.linked:
 		c.refused = s.status(a, http.MethodPost, at)
-		return "", c.refused
+		return c.refused
 	case a.code < 300:
 		var t Tree
 		_ = decode(a.body, &t) // the answer may have no body
@@ -71,8 +82,21 @@ func (s *Client) login(ctx context.Context) (string, error) {
 			c.at = cmp.Or(t.link(), a.header.Get("Location"))
 		}
 	}
-	c.decided = true // without a token, such as at the limit of sessions: by HTTP Basic
-	return c.token, nil
+	return nil // without a token, such as at the limit of sessions: by HTTP Basic
+}
+
+// anyway opens a session at a service that refuses HTTP Basic, and does not link to its sessions. It
+// reports whether there is a session now.
+func (s *Client) anyway(ctx context.Context) bool {
+	c := s.session
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.User == "" || !c.decided || c.linked {
+		return c.token != ""
+	}
+	c.linked = true // it is tried once
+	_ = s.open(ctx, usualSessions)
+	return c.token != ""
 }
 
 // sessions returns the path of the service's sessions; "" when its root, which needs no login, links
