@@ -104,7 +104,7 @@ func TestPXEOfASystem(t *testing.T) {
 	if got := pxe(t, s, "n1"); got != "" {
 		t.Error(got)
 	}
-	if got := pxe(t, s, "n2"); !strings.Contains(got, "has the systems HGX_Baseboard_0") || !strings.Contains(got, "name one of them") {
+	if got := pxe(t, s, "n2"); !strings.Contains(got, "has HGX_Baseboard_0") || !strings.Contains(got, "system in the machine's power") {
 		t.Errorf("without a system: got %q", got)
 	}
 	b.Fault = ilosim.OverrideRefused

@@ -169,7 +169,7 @@ func (s *Client) exchange(ctx context.Context, m message) (answer, error) {
 			if m.path, err = s.redirected(a, m.path); err != nil {
 				return answer{}, err
 			}
-		case a.code == http.StatusServiceUnavailable && busy < busyTries:
+		case (a.code == http.StatusServiceUnavailable || a.code == http.StatusTooManyRequests) && busy < busyTries:
 			busy++
 			if err := wait.Sleep(ctx, s.retryAfter(a)); err != nil {
 				return answer{}, s.unreachable(err)

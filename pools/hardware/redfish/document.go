@@ -10,6 +10,9 @@ import (
 	"drover/pools/hardware/bmc"
 )
 
+// maxTag bounds an entity tag, in bytes.
+const maxTag = 256
+
 // document is a resource with the entity tags of its answer.
 type document struct {
 	Tree
@@ -31,7 +34,7 @@ func (s *Client) document(ctx context.Context, path string) (d document, err err
 		return d, fmt.Errorf("%w: %s: the answer to GET %s: %w", bmc.ErrUnreadable, s.Address, path, err)
 	}
 	for _, tag := range []string{a.header.Get("ETag"), d.Get("@odata.etag").raw()} {
-		if tag != "" && len(tag) <= maxShown && !slices.Contains(d.tags, tag) && !strings.ContainsFunc(tag, func(r rune) bool { return r < ' ' || r > '~' }) {
+		if tag != "" && len(tag) <= maxTag && !slices.Contains(d.tags, tag) && !strings.ContainsFunc(tag, func(r rune) bool { return r < ' ' || r > '~' }) {
 			d.tags = append(d.tags, tag)
 		}
 	}

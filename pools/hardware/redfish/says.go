@@ -107,7 +107,7 @@ func (s *Client) status(a answer, method, path string) error {
 		return fmt.Errorf("%w: %w: %s", bmc.ErrUnreadable, errMissing, what)
 	case command && a.code == http.StatusInternalServerError:
 		return fmt.Errorf("%w: %w: %s", bmc.ErrRejected, errUncertain, what)
-	case a.code >= 400 && a.code < 500 || command && a.code == http.StatusNotImplemented:
+	case a.code >= 400 && a.code < 500 && a.code != http.StatusTooManyRequests || command && a.code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", bmc.ErrRejected, what)
 	}
 	return fmt.Errorf("%w: %s", bmc.ErrUnreachable, what)

@@ -3,6 +3,7 @@ package redfish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -25,6 +26,9 @@ type System struct {
 func (p *System) get(ctx context.Context) (d document, err error) {
 	if p.Path == "" {
 		if p.Path, _, err = p.Client.system(ctx, p.Name); err != nil {
+			if errors.Is(err, errSeveral) {
+				err = fmt.Errorf("%w (--system names one, or system in the machine's power)", err)
+			}
 			return d, err
 		}
 	}
@@ -118,6 +122,9 @@ func PowerState(t Tree) bmc.State {
 	return s
 }
 
+// errSeveral reports that a system was not found among the systems of a service.
+var errSeveral = errors.New("several systems")
+
 // maxSystems bounds the systems that are read to find one by its name.
 const maxSystems = 64
 
@@ -154,9 +161,9 @@ func (s *Client) system(ctx context.Context, name string) (at string, t Tree, er
 	if found == 1 {
 		return at, t, nil
 	}
-	what := "name one of them: --system, or system in the machine's power"
+	what := "which of them is meant?"
 	if name != "" {
 		what = fmt.Sprintf("%d of them are %q", found, name)
 	}
-	return "", Tree{}, fmt.Errorf("%s has the systems %s: %s", s.Address, printable.Line(strings.Join(list, ", "), 4*maxSaid), what)
+	return "", Tree{}, fmt.Errorf("%w: %s has %s: %s", errSeveral, s.Address, printable.Line(strings.Join(list, ", "), 3*maxSaid), what)
 }

@@ -165,10 +165,10 @@ func switched(t *testing.T, h ilosim.Habits, f ilosim.BMCFault, a bmc.Action, on
 // TestSystemByName: one of several systems is chosen by its ID, name, serial number or UUID.
 func TestSystemByName(t *testing.T) {
 	h := ilosim.Habits{IDs: []string{"System_0", "HGX_Baseboard_0"}}
-	const list = ` has the systems HGX_Baseboard_0 (name "Baseboard", serial "B2"), System_0 (name "System", serial "S1"): `
+	const list = ` has HGX_Baseboard_0 (name "Baseboard", serial "B2"), System_0 (name "System", serial "S1"): `
 	for _, tt := range []struct{ name, says string }{
 		{"System_0", ""}, {"system", ""}, {"s1", ""}, {"37333036-3831-5A43-0001-303538304a31", ""},
-		{"", list + "name one of them: --system, or system in the machine's power"},
+		{"", list + "which of them is meant? (--system names one, or system in the machine's power)"},
 		{"System_1", list + `0 of them are "System_1"`},
 	} {
 		p := processor(t, ilosim.NewBMC(h, false, ilosim.Override{Target: "None", Enabled: "Disabled"}))
