@@ -40,6 +40,8 @@ func (p IPMI) run(ctx context.Context, words ...string) (string, error) {
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	case strings.Contains(says, "unable to establish"):
 		return "", fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case strings.Contains(says, "failed:") || strings.Contains(says, "rsp=0x"): // with the completion code
+		return "", fmt.Errorf("%w: %w", ErrRejected, err)
 	}
 	return "", err
 }

@@ -101,6 +101,7 @@ func TestIPMIPXE(t *testing.T) {
 		{"has no UEFI in its flags", "0000000000", "no-uefi", uefi, "", `says "- Options of 8004000000"`},
 		{"ignores the boot device", "0000000000", "ignores", nil, "", `says "- Options of 0000000000"`},
 		{"ignores it, beside flags of an operator", "c008000000", "ignores", nil, "", `says "- Options of c008000000"`},
+		{"ignores it, beside stale flags", "2004000000", "ignores", nil, "", `says "- Options of 2004000000"`}, // Supermicro
 		{"takes it for all boots", "c008000000", "always", nil, "", `says "- Options of c004000000"`},
 		{"refuses it", "e008000000", "refuses-pxe", nil, "", "failed: Parameter is read-only"},
 		{"refuses it when it is off", "c008000000", "refuses-pxe-off", nil, "", "failed: Unspecified error"},

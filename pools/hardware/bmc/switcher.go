@@ -148,7 +148,7 @@ func (b *batch) each(ctx context.Context, command string, do func(i int, m Machi
 
 // reach switches all machines to a state, and waits until they report it.
 func (b *batch) reach(ctx context.Context, want State) {
-	b.command(ctx, want, func(State) bool { return true })
+	b.command(ctx, want, false)
 	deadline := time.Now().Add(b.Wait)
 	for polls := 1; b.waiting(want) > 0; polls++ {
 		if wait.Sleep(ctx, b.Poll) != nil || time.Now().After(deadline) {
@@ -156,7 +156,7 @@ func (b *batch) reach(ctx context.Context, want State) {
 		}
 		b.poll(ctx, want)
 		if polls%resendAfter == 0 {
-			b.command(ctx, want, func(s State) bool { return s == On || s == Off })
+			b.command(ctx, want, true)
 		}
 	}
 	b.each(ctx, "", func(i int, _ Machine) error {
@@ -167,12 +167,13 @@ func (b *batch) reach(ctx context.Context, want State) {
 	})
 }
 
-// command sends the command for a state to the machines that are in another state, and
-// for whose state which returns true.
-func (b *batch) command(ctx context.Context, want State, which func(State) bool) {
+// command sends the command for a state to the machines that are in another state; again, to those
+// that are on or off. A processor that shows a change late rejects the command when it is
+// sent again: the state says whether the first one had an effect.
+func (b *batch) command(ctx context.Context, want State, again bool) {
 	for i, m := range b.machines {
 		r := &b.results[i]
-		if b.over(i) || r.State == want || !which(r.State) || ctx.Err() != nil {
+		if b.over(i) || r.State == want || again && r.State != On && r.State != Off || ctx.Err() != nil {
 			continue
 		}
 		if b.OnCommand != nil {
@@ -182,6 +183,9 @@ func (b *batch) command(ctx context.Context, want State, which func(State) bool)
 			r.Err = m.Driver.On(ctx)
 		} else {
 			r.Err = m.Driver.Off(ctx)
+		}
+		if again && errors.Is(r.Err, ErrRejected) {
+			r.Err = nil
 		}
 	}
 }

@@ -80,8 +80,12 @@ func (p *scripted) On(context.Context) error {
 	return p.refuses["on"]
 }
 func (p *scripted) Off(context.Context) error {
-	p.commands = append(p.commands, "off")
-	return p.refuses["off"]
+	word := "off"
+	if slices.Contains(p.commands, "off") {
+		word = "off again"
+	}
+	p.commands = append(p.commands, word)
+	return p.refuses[word]
 }
 func (p *scripted) PXEOnce(context.Context) (func(context.Context) error, error) {
 	word := "pxe"
@@ -114,7 +118,8 @@ func TestSequence(t *testing.T) {
 		{"no delay", "on powering-off off powering-on on", nil, nil, "pxe off pxe again on", "on", 20 * time.Second},
 		{"off already", "off on", nil, nil, "pxe on", "on", 5 * time.Second},
 		{"unknown is not off", "on unknown unavailable unknown off on", nil, nil, "pxe off pxe again on", "on", 25 * time.Second},
-		{"the command is repeated when it was ignored", "on on on on off on", nil, nil, "pxe off off pxe again on", "on", 25 * time.Second},
+		{"the command is repeated when it was ignored", "on on on on off on", nil, nil, "pxe off off again pxe again on", "on", 25 * time.Second},
+		{"seen late, and the command is rejected when it is repeated", "on on on on off on", nil, map[string]error{"off again": bmc.ErrRejected}, "pxe off off again pxe again on", "on", 25 * time.Second},
 		{"40 s to be on", "off powering-on powering-on powering-on powering-on powering-on powering-on powering-on on", nil, nil, "pxe on", "on", 40 * time.Second},
 		{"unreachable now and then", "on powering-off off powering-on on", bmc.ErrUnreachable, nil, "pxe off pxe again on", "on", 40 * time.Second},
 		{"never off", "unavailable", nil, nil, "pxe off undo", "it is unavailable after 2m0s, and should be off", 125 * time.Second},
