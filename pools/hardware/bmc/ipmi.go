@@ -132,6 +132,8 @@ func (p IPMI) PXEOnce(ctx context.Context) (undo func(context.Context) error, er
 	if err == nil {
 		return undo, nil
 	}
+	ctx, cancel := Restoring(ctx)
+	defer cancel()
 	if again := undo(ctx); again != nil {
 		err = fmt.Errorf("%w; its boot flags could not be restored: %w", err, again)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // pxe boots all machines from the network.
@@ -37,11 +38,25 @@ func (b *batch) pxe(ctx context.Context) {
 	b.restoreBoot(ctx)
 }
 
-// restoreBoot restores the boot source of the machines with an error.
+// restoreTime bounds what is restored after an interrupt.
+const restoreTime = 10 * time.Second
+
+// Restoring returns a context to restore what an action has changed: ctx, or for a short time another
+// one when ctx has ended.
+func Restoring(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
+}
+
+// restoreBoot restores the boot source of the machines with an error, also after an interrupt.
 func (b *batch) restoreBoot(ctx context.Context) {
+	ctx, cancel := Restoring(ctx)
+	defer cancel()
 	for i, m := range b.machines {
 		r := &b.results[i]
-		if r.Err == nil || b.undo[i] == nil || ctx.Err() != nil {
+		if r.Err == nil || b.undo[i] == nil {
 			continue
 		}
 		if b.OnCommand != nil {

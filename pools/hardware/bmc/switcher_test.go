@@ -93,7 +93,7 @@ func (p *scripted) PXEOnce(context.Context) (func(context.Context) error, error)
 		word = "pxe again"
 	}
 	p.commands = append(p.commands, word)
-	return func(context.Context) error { p.commands = append(p.commands, "undo"); return nil }, p.refuses[word]
+	return func(ctx context.Context) error { p.commands = append(p.commands, "undo"); return ctx.Err() }, p.refuses[word]
 }
 
 // TestSequence: PXE is the boot source, off, wait for off, the boot source again, on, wait for on. An
@@ -146,4 +146,17 @@ func TestSequence(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestInterrupted: an interrupt takes the boot source back, and switches nothing more.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &scripted{states: []bmc.State{bmc.On, bmc.PoweringOff}}
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		r := bmc.Switcher{}.Do(ctx, bmc.PXE, []bmc.Machine{{Name: "n1", Driver: p}})[0]
+		if got := strings.Join(p.commands, " "); got != "pxe off undo" || r.Error != context.DeadlineExceeded.Error() {
+			t.Errorf("got %s, %v", got, r.Err)
+		}
+	})
 }

@@ -160,6 +160,8 @@ func (p *System) setPXE(ctx context.Context, at string) (undo func(context.Conte
 	if m := p.Client.says(body); refused == nil && m != "" {
 		err = fmt.Errorf("%w (%s)", err, m)
 	}
+	ctx, cancel := bmc.Restoring(ctx)
+	defer cancel()
 	if certain(refused) {
 		if now, _, failed := p.seen(ctx, at); failed == nil && now.restored(before) {
 			return nil, err // nothing was changed
