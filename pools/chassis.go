@@ -107,6 +107,7 @@ type NodePower struct {
 	PasswordFile string      `json:"passwordFile,omitempty"` // relative to the config file
 	TLSPin       string      `json:"tlsPin,omitempty"`       // redfish: sha256:..., of the certificate; default: pinned at first use
 	Legacy       bool        `json:"legacy,omitempty"`       // redfish: allow the old algorithms of TLS
+	System       string      `json:"system,omitempty"`       // redfish: ID, name, serial number or UUID of the machine, where the processor has several systems
 	Program      string      `json:"program,omitempty"`      // exec: the program to run; ipmi: default ipmitool
 	Options      []string    `json:"options,omitempty"`      // ipmi: further arguments, such as -L OPERATOR
 }

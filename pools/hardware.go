@@ -56,7 +56,7 @@ type PowerJob struct {
 // PowerNode is the progress of a [PowerJob] for one machine.
 type PowerNode struct {
 	Name  string    `json:"name"`
-	Step  string    `json:"step"`          // waiting, draining and what is left, asked, off, pxe once, on, done, failed
+	Step  string    `json:"step"`          // waiting, draining and what is left, asked, pxe once, off, pxe undone, on, done, failed
 	State string    `json:"state"`         // as last read; unknown does not mean off
 	Time  time.Time `json:"time,omitzero"` // of Step
 	Error string    `json:"error,omitempty"`

@@ -64,7 +64,8 @@ func TestPowerMoonshot(t *testing.T) {
 	}
 }
 
-// TestPowerOthers: REST, Redfish and the operator's program.
+// TestPowerOthers: REST, Redfish and the operator's program; a refusal names the machine, and leaves it
+// on.
 func TestPowerOthers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := ilosim.New(1, 2, 1, 1)
@@ -86,6 +87,22 @@ func TestPowerOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("DROVER_ILO_PASSWORD", c.Password)
+	refusing := ilosim.NewBMC(ilosim.Habits{IDs: []string{"Self", "Other"}}, true, ilosim.Override{Target: "None", Enabled: "Disabled", Mode: "UEFI"})
+	refusing.Fault = ilosim.OverrideRefused
+	other, err := ilosim.ServeHTTPS("127.0.0.1:0", refusing.Handler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, tt := range []struct{ line, says string }{
+		{"power pxe " + other.Addr + " --driver redfish --user root --system Self", other.Addr + ": rejected: " + other.Addr + ": PATCH /redfish/v1/Systems/Self: 400 Bad Request (Base.1.12.ActionNotSupported: The license has no boot override.)"},
+		{"power pxe " + other.Addr + " --driver redfish --user root", "--system names one"},
+	} {
+		code, out, errs := drover(t, tt.line+" --known-certs certs --poll 5ms --wait 60s")
+		if on, _, starts, _ := refusing.Machine(); code != 1 || !strings.Contains(errs, tt.says) || !on || starts != 0 {
+			t.Errorf("drover %s: exit %d, on: %t\n%s%s", tt.line, code, on, out, errs)
+		}
+	}
 	for _, tt := range []struct{ line, out string }{
 		{"power pxe all -y --chassis https://" + rest.Addr, "c1n1     on     -\nc2n1     on     -\n"},
 		{"power off c2n1 --driver rest --chassis m1=" + rest.Addr, "c2n1     off    -\n"},

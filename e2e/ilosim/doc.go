@@ -4,7 +4,7 @@
 //
 // A [Chassis] holds [Node]s and serves SSH ([Chassis.ServeSSH]) and HTTP
 // ([Chassis.Handler]). An [ILO] is one server with its own management
-// processor. Powering a node takes time, as with real hardware, and calls a
+// processor, and a [BMC] one with Redfish and the [Habits] of any vendor. Powering a node takes time, as with real hardware, and calls a
 // hook, so that a lab can start a virtual machine for the node. Command
 // ./e2e/ilosim/cmd/ilosim runs either from a shell.
 //

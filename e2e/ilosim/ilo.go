@@ -49,12 +49,18 @@ func (i *ILO) Handler() http.Handler {
 	return mux
 }
 
+const sessions = "/redfish/v1/SessionService/Sessions/"
+
 // login requires a login for Redfish; xmldata needs none.
 func (i *ILO) login(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/") {
 			// An iLO requires the slash at the end, and redirects with 308.
 			http.Redirect(w, r, r.URL.Path+"/", http.StatusPermanentRedirect)
+			return
+		}
+		if r.URL.Path == "/redfish/v1/" { // needs no login, nor does a new session
+			writeJSON(w, http.StatusOK, object{"Links": object{"Sessions": object{"@odata.id": sessions}}})
 			return
 		}
 		if i.chassis.admit(w, r) {
@@ -90,6 +96,8 @@ func (i *ILO) redfish() http.Handler {
 	get := func(path string, v func() object) {
 		mux.HandleFunc("GET "+path+"{$}", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, v()) })
 	}
+	mux.HandleFunc("POST "+sessions+"{$}", i.chassis.openSession)
+	mux.HandleFunc("DELETE "+sessions+"{token}/", i.chassis.closeSession)
 	get("/redfish/v1/Systems/", func() object {
 		return object{"Members": []object{{"@odata.id": "/redfish/v1/Systems/1/"}}}
 	})

@@ -59,7 +59,7 @@ func (c *Chassis) admit(w http.ResponseWriter, r *http.Request) bool {
 
 // known reports whether a request is authenticated or needs no login; c.mu is held.
 func (c *Chassis) known(r *http.Request) bool {
-	if r.URL.Path == "/rest/v1" || r.URL.Path == "/rest/v1/sessions" && r.Method == http.MethodPost {
+	if r.URL.Path == "/rest/v1" || (r.URL.Path == "/rest/v1/sessions" || r.URL.Path == sessions) && r.Method == http.MethodPost {
 		return true
 	}
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
@@ -97,7 +97,7 @@ func (c *Chassis) openSession(w http.ResponseWriter, r *http.Request) {
 	}
 	c.tokens[token] = true
 	w.Header().Set("X-Auth-Token", token)
-	w.Header().Set("Location", "/rest/v1/Sessions/"+token)
+	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+token+"/")
 	writeJSON(w, http.StatusCreated, object{})
 }
 
@@ -212,12 +212,16 @@ func (c *Chassis) patch(w http.ResponseWriter, r *http.Request, n *Node) {
 	var in struct {
 		Boot struct{ BootSourceOverrideEnabled, BootSourceOverrideTarget string }
 	}
-	if json.NewDecoder(r.Body).Decode(&in) != nil || !strings.EqualFold(in.Boot.BootSourceOverrideTarget, "pxe") ||
-		c.faults[OnlyUpperPXE] != 0 && in.Boot.BootSourceOverrideTarget != "PXE" {
+	err := json.NewDecoder(r.Body).Decode(&in)
+	switch target := in.Boot.BootSourceOverrideTarget; {
+	case err == nil && target == "None" && in.Boot.BootSourceOverrideEnabled == "Disabled":
+		n.bootOnce = ""
+	case err != nil || !strings.EqualFold(target, "pxe") || c.faults[OnlyUpperPXE] != 0 && target != "PXE":
 		fail(w, http.StatusBadRequest, "PropertyValueNotInList")
 		return
+	default:
+		c.setBootOnce(n, target)
 	}
-	c.setBootOnce(n, in.Boot.BootSourceOverrideTarget)
 	writeJSON(w, http.StatusOK, object{"Messages": []object{{"MessageID": "Base.0.10.Success"}}})
 }
 

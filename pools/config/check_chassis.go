@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"drover/pools"
 	"drover/pools/config/listen"
@@ -243,6 +244,12 @@ func (c *checker) slotAndPower(about, path string, n pools.Node, here use, used 
 		fail(".power", "program: /usr/local/bin/outlet", "%s: power by exec needs a program", about)
 	case p.User != "" || p.PasswordFile != "" || p.TLSPin != "":
 		fail(".power", "remove them: the program is not told", "%s: power by exec has no login", about)
+	}
+	switch {
+	case p.System != "" && p.Driver != pools.Redfish:
+		fail(".power.system", "remove it", "%s: only redfish has systems", about)
+	case len(p.System) > 128 || strings.ContainsFunc(p.System, unicode.IsControl):
+		fail(".power.system", "system: System_0", "%s: the system is no ID, name, serial number or UUID", about)
 	}
 	if len(p.Options) > 0 && p.Driver != pools.IPMI {
 		fail(".power.options", "remove them", "%s: only ipmi has options", about)

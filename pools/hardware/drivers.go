@@ -14,8 +14,9 @@ import (
 
 // Driver returns the power driver of a machine with a BMC of its own. The address of
 // the login is that of the BMC; for [pools.Exec] it is the name that the program gets.
-// Driver, Program and Options of p are used. Call done after use.
-func Driver(p pools.NodePower, l bmc.Login) (d bmc.Driver, done func(), err error) {
+// Driver, System, Program and Options of p are used, and uefi is that of [bmc.IPMI]. Call done after
+// use.
+func Driver(p pools.NodePower, l bmc.Login, uefi func() (uefi, known bool)) (d bmc.Driver, done func(), err error) {
 	done = func() {}
 	switch p.Driver {
 	case pools.Redfish:
@@ -23,9 +24,10 @@ func Driver(p pools.NodePower, l bmc.Login) (d bmc.Driver, done func(), err erro
 		if err != nil {
 			return nil, done, err
 		}
-		return &redfish.System{Client: c}, c.Close, nil
+		return &redfish.System{Client: c, Name: p.System}, c.Close, nil
 	case pools.IPMI:
-		return bmc.IPMI{Program: p.Program, Host: l.Address, User: l.User, Password: l.Password, Options: p.Options, Timeout: l.Timeouts.Command}, done, nil
+		d := bmc.IPMI{Program: p.Program, Host: l.Address, User: l.User, Password: l.Password, Options: p.Options, UEFI: uefi, Timeout: l.Timeouts.Command}
+		return d, done, nil
 	}
 	return bmc.Program{Path: p.Program, Name: l.Address, Timeout: l.Timeouts.Command}, done, nil
 }
@@ -59,8 +61,21 @@ func (s *Service) drivers(farm *resolve.Farm, t *target) (out []bmc.Driver, done
 		}
 	}
 	p.Program = programPath(farm, p.Program)
-	d, done, err := Driver(p, login)
+	d, done, err := Driver(p, login, func() (uefi, known bool) { return s.bootsByUEFI(t.node) })
 	return []bmc.Driver{d}, done, err
+}
+
+// bootsByUEFI reports whether a node boots by UEFI, as its firmware said in its last boot.
+func (s *Service) bootsByUEFI(n pools.NodeInfo) (uefi, known bool) {
+	if s.Firmware == nil {
+		return false, false
+	}
+	for _, mac := range n.MACs {
+		if f := s.Firmware(mac); f != "" {
+			return strings.HasPrefix(string(f), "uefi-"), true
+		}
+	}
+	return false, false
 }
 
 // programPath returns the absolute path of a program. A name with a slash is relative

@@ -35,7 +35,10 @@ type Service struct {
 	// Drain cordons the Node of a machine and evicts its pods, for at most limit; progress
 	// gets what is left. After an error the Node is as it was. done must be called at the
 	// end. nil: there are no clusters.
-	Drain    func(ctx context.Context, node string, limit time.Duration, progress func(string)) (done func(switched bool), err error)
+	Drain func(ctx context.Context, node string, limit time.Duration, progress func(string)) (done func(switched bool), err error)
+	// Firmware returns the firmware that a machine booted with last, "" when it is unknown. IPMI needs
+	// it: a machine ignores boot flags of another kind. nil: it is unknown of all.
+	Firmware func(mac pools.MAC) pools.Firmware
 	Login    bmc.Login    // pins and timeouts of all logins
 	Switcher bmc.Switcher // Poll and Wait
 	Log      *slog.Logger

@@ -243,7 +243,7 @@ func importCode(err error) int {
 		return importRefused
 	case code == cli.Unreachable:
 		return importUnreachable
-	case errors.Is(err, bmc.ErrUnreadable), errors.Is(err, importer.ErrLost):
+	case errors.Is(err, bmc.ErrUnreadable), errors.Is(err, bmc.ErrRejected), errors.Is(err, importer.ErrLost):
 		return importUnreadable
 	}
 	return importUsage

@@ -32,6 +32,8 @@ type powerCommand struct {
 	driver  string
 	program string
 	options []string
+	system  string
+	uefi    bool
 	wait    time.Duration
 	poll    time.Duration
 	atOnce  int
@@ -49,12 +51,13 @@ func newPowerCommand() *cobra.Command {
 uses the chassis of its config, or the node's "power" there.
 
 With --chassis or --driver this command switches the machines without a server:
-through the manager of a Moonshot chassis (over SSH, or REST), a server's iLO
-(redfish), any BMC by ipmitool (ipmi), or a program of your own (exec).
+through the manager of a Moonshot chassis (over SSH, or REST), a BMC or iLO with
+Redfish (redfish), any BMC by ipmitool (ipmi), or a program of your own (exec).
 
-"off" cuts the power without asking the operating system. "pxe" switches a machine
-off, waits until it is off, sets it to boot from the network once, and switches it
-on. "cycle" leaves machines off that are off. An unknown state is never taken for off.
+"off" cuts the power without asking the operating system. "pxe" sets a machine to boot
+from the network once, and reads that back, before it switches the machine off and on. A
+machine with an error is left as it was. "cycle" leaves machines off that are off. An
+unknown state is never taken for off.
 
 Unless the selector is a list of names, all of them typed out, the command shows the
 machines and asks. It switches --max-parallel of them at a time.
@@ -104,6 +107,8 @@ or names for the program.`,
 	f.StringVar(&p.driver, "driver", "", "ssh|rest|redfish|ipmi|exec; default: ssh, or rest for a chassis at https://")
 	f.StringVar(&p.program, "program", "", "program of the driver exec, or ipmitool by another name")
 	f.StringArrayVar(&p.options, "option", nil, "option for ipmitool; once for each word")
+	f.StringVar(&p.system, "system", "", "ID, name, serial number or UUID of the machine, where a Redfish service has several")
+	f.BoolVar(&p.uefi, "uefi", false, "the machine boots by UEFI (ipmi); default: as its boot flags say")
 	f.DurationVar(&p.wait, "wait", 2*time.Minute, "longest wait for a machine to be on, or off")
 	f.DurationVar(&p.poll, "poll", 5*time.Second, "time between two questions for the state")
 	f.IntVar(&p.atOnce, "max-parallel", 32, "machines that are switched at a time; 0: all")

@@ -42,6 +42,8 @@ func (p *powerCommand) target(cmd *cobra.Command) (l bmc.Login, err error) {
 		return l, errors.New("--chassis is missing: which chassis?")
 	case !p.ofChassis() && p.chassis != "":
 		return l, fmt.Errorf("--chassis is not for the driver %s: SELECTOR names the machines", p.driver)
+	case p.system != "" && p.driver != "redfish", p.uefi && p.driver != "ipmi":
+		return l, fmt.Errorf("--system is for the driver redfish, and --uefi for ipmi, not for %s", p.driver)
 	case p.driver == "exec" && p.program == "":
 		return l, errors.New("--program is missing: what is to be run?")
 	}
@@ -112,9 +114,11 @@ func (p *powerCommand) bmcMachines(l bmc.Login, selector string) (out []bmc.Mach
 	if err != nil {
 		return nil, done, &cli.Error{Code: cli.Usage, Err: err}
 	}
+	power := pools.NodePower{Driver: pools.PowerDriver(p.driver), System: p.system, Program: p.program, Options: p.options}
+	uefi := func() (uefi, known bool) { return p.uefi, p.uefi }
 	for _, name := range names {
 		l.Address = name
-		d, closer, err := hardware.Driver(pools.NodePower{Driver: pools.PowerDriver(p.driver), Program: p.program, Options: p.options}, l)
+		d, closer, err := hardware.Driver(power, l, uefi)
 		if err != nil {
 			return nil, done, &cli.Error{Code: cli.Usage, Err: err}
 		}

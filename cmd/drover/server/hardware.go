@@ -3,6 +3,7 @@ package server
 import (
 	"path/filepath"
 
+	"drover/pools"
 	"drover/pools/hardware"
 	"drover/pools/hardware/bmc"
 )
@@ -20,6 +21,10 @@ func (s *Server) newHardware(dir string) *hardware.Service {
 		h.Log.Warn("a broken line of pinned keys is left out: remove it", "line", place)
 	}
 	h.Drain = s.clusters.Drain
+	h.Firmware = func(mac pools.MAC) pools.Firmware {
+		q, _ := s.Store.Boots.Asked(mac)
+		return q.Firmware
+	}
 	h.Login = bmc.Login{
 		HostKeys: &bmc.Pins{Path: filepath.Join(dir, "known_hosts"), OnNew: pinned, OnBroken: broken},
 		Certs:    &bmc.Pins{Path: filepath.Join(dir, "known_certs"), OnNew: pinned, OnBroken: broken},

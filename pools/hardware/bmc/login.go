@@ -19,6 +19,8 @@ var (
 	ErrUnreachable = errors.New("unreachable")
 	ErrHostKey     = errors.New("host key or certificate is not the one that is known")
 	ErrUnreadable  = errors.New("not understood")
+	// ErrRejected reports a command that the processor understood and did not execute.
+	ErrRejected = errors.New("rejected")
 
 	// ErrPins reports pinned keys that cannot be read or written: the key cannot be checked.
 	ErrPins = errors.New("pinned keys")

@@ -14,62 +14,6 @@ import (
 	"drover/pools/printable"
 )
 
-// IPMI is the [Driver] for IPMI 2.0. It runs the program ipmitool. The password is in
-// the environment of the program, because any user of the host can read arguments.
-type IPMI struct {
-	Program  string // default ipmitool
-	Host     string
-	User     string
-	Password Secret
-	Options  []string      // further arguments, such as -L OPERATOR; for a cartridge -B 0 -T 0x82 -b 7 -t 0x72
-	Timeout  time.Duration // of one command; default 30s
-}
-
-func (p IPMI) run(ctx context.Context, words ...string) (string, error) {
-	args := []string{"-I", "lanplus", "-H", p.Host, "-U", p.User, "-E"}
-	args = append(append(args, p.Options...), words...)
-	c := child{program: cmp.Or(p.Program, "ipmitool"), args: args, env: []string{"IPMI_PASSWORD=" + string(p.Password)}, timeout: p.Timeout}
-	return c.run(ctx, p.Host)
-}
-
-// State runs "chassis power status", which prints "Chassis Power is on".
-func (p IPMI) State(ctx context.Context) (State, error) {
-	text, err := p.run(ctx, "chassis", "power", "status")
-	if err != nil {
-		return Unknown, err
-	}
-	_, word, _ := strings.Cut(strings.ToLower(text), "power is ")
-	s, _ := ParseState(word)
-	return s, nil
-}
-
-// On runs "chassis power on".
-func (p IPMI) On(ctx context.Context) error {
-	_, err := p.run(ctx, "chassis", "power", "on")
-	return err
-}
-
-// Off runs "chassis power off", which does not involve the operating system.
-func (p IPMI) Off(ctx context.Context) error {
-	_, err := p.run(ctx, "chassis", "power", "off")
-	return err
-}
-
-// PXEOnce sets the boot device, and checks it in boot parameter 5, the boot flags.
-func (p IPMI) PXEOnce(ctx context.Context) error {
-	if _, err := p.run(ctx, "chassis", "bootdev", "pxe"); err != nil {
-		return err
-	}
-	text, err := p.run(ctx, "chassis", "bootparam", "get", "5")
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(strings.ToLower(text), "force pxe") {
-		return fmt.Errorf("%w: %s: it was told to boot from the network once, and does not say so", ErrUnreadable, p.Host)
-	}
-	return nil
-}
-
 // Program is the [Driver] that runs a program of the operator as
 // "PROGRAM on|off|pxe|status NAME". For status the program prints on or off; any other
 // output is [Unknown]. The error of a failed program contains its standard error.
@@ -100,8 +44,11 @@ func (p Program) On(ctx context.Context) error { return p.do(ctx, "on") }
 // Off runs the program with off.
 func (p Program) Off(ctx context.Context) error { return p.do(ctx, "off") }
 
-// PXEOnce runs the program with pxe. The program must fail if it cannot set PXE.
-func (p Program) PXEOnce(ctx context.Context) error { return p.do(ctx, "pxe") }
+// PXEOnce runs the program with pxe. The program must fail if it cannot set PXE, and it has no
+// word to take that back.
+func (p Program) PXEOnce(ctx context.Context) (undo func(context.Context) error, err error) {
+	return nil, p.do(ctx, "pxe")
+}
 
 func (p Program) do(ctx context.Context, action string) error {
 	_, err := p.run(ctx, action)
@@ -116,8 +63,10 @@ type child struct {
 	timeout time.Duration
 }
 
-// maxOutput bounds the part of a program's output that is kept, in bytes.
-const maxOutput = 64 << 10
+const (
+	maxOutput = 64 << 10 // bytes of a program's output that are kept
+	maxShown  = 240      // bytes of it in an error: a completion code of IPMI is at its end
+)
 
 func (c child) run(ctx context.Context, about string) (string, error) {
 	c.timeout = cmp.Or(c.timeout, 30*time.Second)
@@ -144,7 +93,7 @@ func (c child) run(ctx context.Context, about string) (string, error) {
 			text = strings.ReplaceAll(text, secret, hidden)
 		}
 	}
-	return "", fmt.Errorf("%s: %s %s: %w: %s", about, c.program, strings.Join(c.args[max(0, len(c.args)-3):], " "), err, printable.Line(text, 80))
+	return "", fmt.Errorf("%s: %s %s: %w: %s", about, c.program, strings.Join(c.args[max(0, len(c.args)-3):], " "), err, printable.Line(strings.Join(strings.Fields(text), " "), maxShown))
 }
 
 // head is a writer that accepts all of its input and keeps the first maxOutput bytes.

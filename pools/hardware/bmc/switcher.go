@@ -20,9 +20,10 @@ type Driver interface {
 	On(ctx context.Context) error
 	// Off switches the machine off at once, without its operating system.
 	Off(ctx context.Context) error
-	// PXEOnce makes the next boot, and only that, a boot from the network. It
-	// returns nil when the machine has confirmed the setting.
-	PXEOnce(ctx context.Context) error
+	// PXEOnce makes the next boot, and only that, a boot from the network. Without an
+	// error the machine has confirmed the setting, and undo restores the one before it;
+	// undo is nil when the driver cannot. With an error the setting is as it was.
+	PXEOnce(ctx context.Context) (undo func(ctx context.Context) error, err error)
 }
 
 // Action is a power operation.
@@ -72,20 +73,21 @@ const resendAfter = 3
 
 // Do executes an action and returns a result for each machine, in order. All machines
 // complete a step before any begins the next, so that waiting for forty nodes takes as
-// long as for one.
+// long as for one. A machine with an error is left as it was, as far as its processor
+// answers: the boot source is set and confirmed before anything is switched off, and a machine that was
+// on is switched on again.
 //
 // Cycle leaves machines off that are off, or are being switched off.
-//
-// Some firmware forgets its boot source when it is switched off. For PXE the boot source
-// is therefore set while the machine is off.
 func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result {
 	s.Poll, s.Wait = cmp.Or(s.Poll, 5*time.Second), cmp.Or(s.Wait, 2*time.Minute)
-	b := batch{s, make([]Result, len(machines)), machines, make([]bool, len(machines))}
+	n := len(machines)
+	b := batch{s, make([]Result, n), machines, make([]bool, n), make([]bool, n), make([]error, n), make([]func(context.Context) error, n)}
 	for i, m := range machines {
 		b.results[i] = Result{Name: m.Name, State: Unknown}
 	}
 	b.each(ctx, "", func(i int, m Machine) (err error) {
 		b.results[i].State, err = m.Driver.State(ctx)
+		b.wasOn[i] = b.results[i].State == On || b.results[i].State == PoweringOn
 		b.seen(i)
 		return err
 	})
@@ -99,11 +101,9 @@ func (s Switcher) Do(ctx context.Context, a Action, machines []Machine) []Result
 			b.left[i] = r.State == Off || r.State == PoweringOff
 		}
 		b.reach(ctx, Off)
-		b.reach(ctx, On)
+		b.onAgain(ctx)
 	case PXE:
-		b.reach(ctx, Off)
-		b.each(ctx, "pxe once", func(_ int, m Machine) error { return m.Driver.PXEOnce(ctx) })
-		b.reach(ctx, On)
+		b.pxe(ctx)
 	}
 	for i, r := range b.results {
 		if r.Err != nil {
@@ -119,6 +119,10 @@ type batch struct {
 	results  []Result
 	machines []Machine
 	left     []bool // the action leaves the machine as it is
+	wasOn    []bool // before the action
+
+	failed []error                           // of machines that are being restored
+	undo   []func(ctx context.Context) error // restores the boot source; nil: it was not set
 }
 
 // over reports whether nothing more is done with a machine: it is left as it is, or there
@@ -144,7 +148,7 @@ func (b *batch) each(ctx context.Context, command string, do func(i int, m Machi
 
 // reach switches all machines to a state, and waits until they report it.
 func (b *batch) reach(ctx context.Context, want State) {
-	b.command(ctx, want, func(State) bool { return true })
+	b.command(ctx, want, false)
 	deadline := time.Now().Add(b.Wait)
 	for polls := 1; b.waiting(want) > 0; polls++ {
 		if wait.Sleep(ctx, b.Poll) != nil || time.Now().After(deadline) {
@@ -152,7 +156,7 @@ func (b *batch) reach(ctx context.Context, want State) {
 		}
 		b.poll(ctx, want)
 		if polls%resendAfter == 0 {
-			b.command(ctx, want, func(s State) bool { return s == On || s == Off })
+			b.command(ctx, want, true)
 		}
 	}
 	b.each(ctx, "", func(i int, _ Machine) error {
@@ -163,12 +167,13 @@ func (b *batch) reach(ctx context.Context, want State) {
 	})
 }
 
-// command sends the command for a state to the machines that are in another state, and
-// for whose state which returns true.
-func (b *batch) command(ctx context.Context, want State, which func(State) bool) {
+// command sends the command for a state to the machines that are in another state; again, to those
+// that are on or off. A processor that shows a change late rejects the command when it is
+// sent again: the state says whether the first one had an effect.
+func (b *batch) command(ctx context.Context, want State, again bool) {
 	for i, m := range b.machines {
 		r := &b.results[i]
-		if b.over(i) || r.State == want || !which(r.State) || ctx.Err() != nil {
+		if b.over(i) || r.State == want || again && r.State != On && r.State != Off || ctx.Err() != nil {
 			continue
 		}
 		if b.OnCommand != nil {
@@ -178,6 +183,9 @@ func (b *batch) command(ctx context.Context, want State, which func(State) bool)
 			r.Err = m.Driver.On(ctx)
 		} else {
 			r.Err = m.Driver.Off(ctx)
+		}
+		if again && errors.Is(r.Err, ErrRejected) {
+			r.Err = nil
 		}
 	}
 }

@@ -48,22 +48,23 @@ func (p slotDriver) On(ctx context.Context) error { return p.set(ctx, "power on"
 // system, which may not respond.
 func (p slotDriver) Off(ctx context.Context) error { return p.set(ctx, "power off force") }
 
-// PXEOnce runs "set node bootonce pxe", which prints the boot source that it has set.
-func (p slotDriver) PXEOnce(ctx context.Context) error {
+// PXEOnce runs "set node bootonce pxe", which prints the boot source that it has set. No published
+// command takes that back.
+func (p slotDriver) PXEOnce(ctx context.Context) (undo func(context.Context) error, err error) {
 	text, err := p.manager.run(ctx, "set node bootonce pxe "+p.slot.String())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lines := clean(text)
 	if err := refusal(lines); err != nil {
-		return err
+		return nil, err
 	}
 	for _, l := range lines {
 		if strings.Contains(lower(l.String()), "bootonce: pxe") {
-			return nil
+			return nil, nil
 		}
 	}
-	return fmt.Errorf("%w: %s: the chassis does not say that it boots from the network once", bmc.ErrUnreadable, p.slot)
+	return nil, fmt.Errorf("%w: %s: the chassis does not say that it boots from the network once", bmc.ErrUnreadable, p.slot)
 }
 
 func (p slotDriver) set(ctx context.Context, what string) error {

@@ -2,7 +2,6 @@ package redfish
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -28,14 +27,15 @@ import (
 type Client struct {
 	bmc.Login
 
-	client *http.Client
-	base   *url.URL
+	client  *http.Client
+	base    *url.URL
+	session *session
 }
 
 // Open returns a client. It checks the address, and does not connect. Plain HTTP
 // with a login is refused unless the address is of loopback.
 func Open(l bmc.Login) (*Client, error) {
-	s := &Client{Login: l}
+	s := &Client{Login: l, session: &session{}}
 	s.Timeouts = s.Timeouts.WithDefaults()
 	text := s.Address
 	if !strings.Contains(text, "://") {
@@ -65,8 +65,11 @@ func Open(l bmc.Login) (*Client, error) {
 	return s, nil
 }
 
-// Close closes the connections.
-func (s *Client) Close() { s.client.CloseIdleConnections() }
+// Close ends the session and closes the connections.
+func (s *Client) Close() {
+	s.logout()
+	s.client.CloseIdleConnections()
+}
 
 func (s *Client) tls() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -89,6 +92,9 @@ func (s *Client) tls() *tls.Config {
 
 // errMissing is an answer 404 or 405: the firmware does not have the document.
 var errMissing = errors.New("not there")
+
+// errUncertain is an answer 500 to a command.
+var errUncertain = errors.New("it may be done or not")
 
 // Bounds of a request and its answer, in addition to [bmc.MaxAnswer].
 const (
@@ -117,36 +123,22 @@ func (s *Client) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
-// fetch sends a request and returns the body of the answer. It repeats the request when
-// the processor is busy, and never when it refuses the login.
+// fetch sends a request and returns the body of the answer.
 func (s *Client) fetch(ctx context.Context, method, path string, in any) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Command)
-	defer cancel()
-	for busy, moved := 1, 0; ; {
-		a, err := s.once(ctx, method, path, in)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case a.code < 300:
-			return a.body, nil
-		case a.code < 400 && moved < maxRedirects:
-			// iLO redirects to the same path with a slash at its end, and expects
-			// the same method (RFC 9110, 15.4.9).
-			moved++
-			if path, err = s.redirected(a, path); err != nil {
-				return nil, err
-			}
-			continue
-		case a.code == http.StatusServiceUnavailable && busy < busyTries:
-			busy++
-			if err := wait.Sleep(ctx, s.retryAfter(a)); err != nil {
-				return nil, s.unreachable(err)
-			}
-			continue
-		}
-		return nil, s.status(a, method, path)
+	a, err := s.exchange(ctx, message{method: method, path: path, in: in})
+	if err == nil && a.code >= 300 {
+		err = s.status(a, method, path)
 	}
+	return a.body, err
+}
+
+// message is a request.
+type message struct {
+	method, path string
+	in           any    // sent as JSON, unless it is nil
+	ifMatch      string // the entity tag that the resource must have; empty: any
+	anonymous    bool   // without the login
+	token        string // of a session, in an anonymous request
 }
 
 // answer is a response with its body.
@@ -156,6 +148,41 @@ type answer struct {
 	header http.Header
 	body   []byte
 	from   *url.URL // of the request
+	token  string   // of the request
+}
+
+// exchange sends a request and returns the answer, whatever its status is. It repeats the request when
+// the processor is busy, once when a session has ended, and never when it refuses the login.
+func (s *Client) exchange(ctx context.Context, m message) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Command)
+	defer cancel()
+	for busy, moved, renewed := 1, 0, false; ; {
+		a, err := s.once(ctx, m)
+		if err != nil {
+			return answer{}, err
+		}
+		switch {
+		case a.code >= 300 && a.code < 400 && moved < maxRedirects:
+			// iLO redirects to the same path with a slash at its end, and expects
+			// the same method (RFC 9110, 15.4.9).
+			moved++
+			if m.path, err = s.redirected(a, m.path); err != nil {
+				return answer{}, err
+			}
+		case (a.code == http.StatusServiceUnavailable || a.code == http.StatusTooManyRequests) && busy < busyTries:
+			busy++
+			if err := wait.Sleep(ctx, s.retryAfter(a)); err != nil {
+				return answer{}, s.unreachable(err)
+			}
+		case a.code == http.StatusUnauthorized && a.token != "" && !m.anonymous && !renewed:
+			renewed = true
+			s.expired(a.token)
+		case a.code == http.StatusUnauthorized && a.token == "" && !m.anonymous && !renewed && s.anyway(ctx):
+			renewed = true
+		default:
+			return a, nil
+		}
+	}
 }
 
 // target returns the URL of a path or a link of the processor.
@@ -174,39 +201,44 @@ func (s *Client) target(link string) (*url.URL, error) {
 	return to, nil
 }
 
-// request returns a request with the JSON of in, unless it is nil.
-func (s *Client) request(ctx context.Context, method, path string, in any) (*http.Request, error) {
+// request returns the HTTP request of m and the token of the session in it.
+func (s *Client) request(ctx context.Context, m message) (req *http.Request, token string, err error) {
 	var body io.Reader = http.NoBody
-	if in != nil {
-		b, err := json.Marshal(in)
+	if m.in != nil {
+		b, err := json.Marshal(m.in)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		body = bytes.NewReader(b)
 	}
-	to, err := s.target(path)
+	to, err := s.target(m.path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
-	if err != nil {
-		return nil, err
+	if req, err = http.NewRequestWithContext(ctx, m.method, to.String(), body); err != nil {
+		return nil, "", err
 	}
 	req.Header.Set("Accept", "application/json, text/xml")
 	req.Header.Set("Accept-Encoding", "identity") // a compressed answer could be of any size
 	req.Header.Set("OData-Version", "4.0")        // makes iLO 4 omit the older names of fields
-	if in != nil {
+	if m.in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if s.User != "" {
-		req.SetBasicAuth(s.User, string(s.Password))
+	if m.ifMatch != "" {
+		req.Header.Set("If-Match", m.ifMatch)
 	}
-	return req, nil
+	switch {
+	case !m.anonymous:
+		token, err = s.authorize(ctx, req)
+	case m.token != "":
+		req.Header.Set("X-Auth-Token", m.token)
+	}
+	return req, token, err
 }
 
 // once sends a request and reads the answer.
-func (s *Client) once(ctx context.Context, method, path string, in any) (answer, error) {
-	req, err := s.request(ctx, method, path, in)
+func (s *Client) once(ctx context.Context, m message) (answer, error) {
+	req, token, err := s.request(ctx, m)
 	if err != nil {
 		return answer{}, err
 	}
@@ -220,11 +252,11 @@ func (s *Client) once(ctx context.Context, method, path string, in any) (answer,
 	case err != nil:
 		return answer{}, s.unreachable(err)
 	case len(data) > bmc.MaxAnswer:
-		return answer{}, fmt.Errorf("%w: %s: more than %d bytes at %s", bmc.ErrUnreadable, s.Address, bmc.MaxAnswer, path)
+		return answer{}, fmt.Errorf("%w: %s: more than %d bytes at %s", bmc.ErrUnreadable, s.Address, bmc.MaxAnswer, m.path)
 	case !slices.Contains([]string{"", "identity"}, strings.ToLower(resp.Header.Get("Content-Encoding"))):
-		return answer{}, fmt.Errorf("%w: %s: a compressed answer at %s, which was not asked for", bmc.ErrUnreadable, s.Address, path)
+		return answer{}, fmt.Errorf("%w: %s: a compressed answer at %s, which was not asked for", bmc.ErrUnreadable, s.Address, m.path)
 	}
-	return answer{resp.StatusCode, printable.Line(resp.Status, maxShown), resp.Header, data, req.URL}, nil
+	return answer{resp.StatusCode, printable.Line(resp.Status, maxShown), resp.Header, data, req.URL, token}, nil
 }
 
 func (s *Client) unreachable(err error) error {
@@ -256,37 +288,6 @@ func (s *Client) retryAfter(a answer) time.Duration {
 		return min(time.Duration(n)*time.Second, maxRetry)
 	}
 	return s.Timeouts.Backoff
-}
-
-// status returns the error for an answer with an error status.
-func (s *Client) status(a answer, method, path string) error {
-	what := fmt.Sprintf("%s: %s %s: %s", s.Address, method, path, a.status)
-	if m := message(a.body); m != "" {
-		what += " (" + m + ")"
-	}
-	switch a.code {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("%w: %s", bmc.ErrRefused, what)
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return fmt.Errorf("%w: %w: %s", bmc.ErrUnreadable, errMissing, what)
-	case http.StatusBadRequest:
-		return fmt.Errorf("%w: %s", bmc.ErrUnreadable, what)
-	}
-	return fmt.Errorf("%w: %s", bmc.ErrUnreachable, what)
-}
-
-// message returns the first message ID of an error, in the form of the old REST
-// or of Redfish.
-func message(data []byte) string {
-	var t Tree
-	if decode(data, &t) != nil {
-		return ""
-	}
-	id := cmp.Or(
-		t.Get("Messages").at(0).Get("MessageID").Text(),
-		t.Get("error", "@Message.ExtendedInfo").at(0).Get("MessageId").Text(),
-	)
-	return printable.Line(id, maxShown)
 }
 
 // maxShown bounds text of a processor in an error, in bytes.

@@ -1,5 +1,5 @@
 // Package redfish talks to management processors over HTTPS: the Redfish service of
-// iLO 4 to 6, the page /xmldata of an iLO that needs no login, and the REST
+// BMCs and of iLO 4 to 6, the page /xmldata of an iLO that needs no login, and the REST
 // interface before Redfish, which chassis managers still have.
 //
 // [Open] returns a [Client]. [Client.Server] and [Client.XMLData] read the identity and

@@ -175,7 +175,7 @@ func TestHostileAnswer(t *testing.T) {
 		{"a message for a terminal", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"Messages": [{"MessageID": "\u001b[2J\u202e"}]}`)
-		}, bmc.ErrUnreadable, "(?[2J?)"},
+		}, bmc.ErrRejected, "(?[2J?)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := hostile(t, tt.answer)
@@ -226,5 +226,29 @@ func TestManyCards(t *testing.T) {
 	})
 	if _, err := c.Server(t.Context()); !errors.Is(err, bmc.ErrUnreadable) || !strings.Contains(err.Error(), "network cards") {
 		t.Errorf("redfish: got %v", err)
+	}
+}
+
+// TestMessages: an error has what the processor says, in the forms that services have.
+func TestMessages(t *testing.T) {
+	const one = `{"MessageId": "Base.1.8.PropertyUnknown", "Message": "The property X is unknown.", "Severity": "Warning"}`
+	for _, tt := range []struct{ body, want string }{
+		{`{"error": {"code": "Base.1.8.GeneralError", "@Message.ExtendedInfo": [` + one + `]}}`, "400 Bad Request (Base.1.8.PropertyUnknown: The property X is unknown.)"},
+		{`{"error": {"@Message.ExtendedInfo": ` + one + `}}`, "(Base.1.8.PropertyUnknown: The property X is unknown.)"},
+		{`{"error": {"@Message.ExtendedInfo": [` + one + `,` + one + `, {"Message": "No."}, {"MessageId": "Base.1.8.Success"}]}}`, "(Base.1.8.PropertyUnknown: The property X is unknown.; No.)"},
+		{`{"Boot": {"BootSourceOverrideMode@Message.ExtendedInfo": [` + one + `]}}`, "(Base.1.8.PropertyUnknown: The property X is unknown.)"},
+		{`{"Boot/BootSourceOverrideMode@Message.ExtendedInfo": [` + one + `]}`, "(Base.1.8.PropertyUnknown: The property X is unknown.)"},
+		{`{"error": {"code": "Base.1.0", "message": "Broken."}}`, "(Base.1.0: Broken.)"},
+		{`{"Messages": [{"MessageID": "Base.0.10.X"}]}`, "(Base.0.10.X)"},
+		{`{"error": {"@Message.ExtendedInfo": ["No", null, [1]]}, "Boot": null}`, "400 Bad Request"},
+		{`{"error": "no"}`, "400 Bad Request"}, {`[]`, "400 Bad Request"}, {`<html>`, "400 Bad Request"}, {``, "400 Bad Request"},
+	} {
+		c, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, tt.body)
+		})
+		if _, err := c.Get(t.Context(), "/rest/v1"); !errors.Is(err, bmc.ErrRejected) || !strings.HasSuffix(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.body, err, tt.want)
+		}
 	}
 }

@@ -61,7 +61,7 @@ func (s *Client) Server(ctx context.Context) (server Server, err error) {
 }
 
 func (s *Client) server(ctx context.Context) (Server, error) {
-	at, t, err := s.system(ctx)
+	at, t, err := s.system(ctx, "")
 	if err != nil {
 		return Server{}, err
 	}
@@ -75,20 +75,6 @@ func (s *Client) server(ctx context.Context) (Server, error) {
 		return Server{}, err
 	}
 	return server, nil
-}
-
-// system returns the path and the document of the computer system. Several systems are
-// an error.
-func (s *Client) system(ctx context.Context) (at string, t Tree, err error) {
-	links, err := s.Collection(ctx, "/redfish/v1/Systems/")
-	switch {
-	case err != nil:
-		return "", Tree{}, err
-	case len(links) != 1:
-		return "", Tree{}, fmt.Errorf("%w: %s has %d systems, want one", bmc.ErrUnreadable, s.Address, len(links))
-	}
-	t, err = s.Get(ctx, links[0])
-	return links[0], t, err
 }
 
 // cards collects the MACs of the machine. iLO 5 and 6 have a collection of interfaces;
