@@ -6,8 +6,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/config/access"
 	"drover/pools/config/include"
 	"drover/pools/config/objects"
@@ -23,6 +25,10 @@ type NodeStore interface {
 	// error nothing is changed. Removing a node that does not exist is no error.
 	ChangeNodes(put []pools.PoolNode, remove []string) error
 }
+
+// copyPatience is how long a start or a reload waits for the disk. That it has no copy yet is
+// reported, and no reason to keep machines waiting.
+const copyPatience = 2 * time.Second
 
 // DeclaredError is the error of a change of a node that the operator's file declares.
 type DeclaredError struct {
@@ -40,6 +46,7 @@ func (e *DeclaredError) Error() string {
 // farm stays in force. Reading never blocks.
 type Live struct {
 	source   Source
+	copy     atomicfile.Kept // of the file
 	store    NodeStore
 	mu       sync.Mutex // held by changes
 	file     decoded
@@ -61,6 +68,7 @@ type Live struct {
 // were in force when the last server ended.
 func NewLive(source Source, store NodeStore, last ...*objects.Object) (*Live, error) {
 	l := &Live{source: source, store: store, desired: last}
+	l.copy.Path, l.copy.Mode, l.copy.Patience = source.Copy, 0o600, copyPatience
 	l.choice.Store(&objects.Choice{InForce: last})
 	return l, l.Reload()
 }
@@ -103,7 +111,7 @@ func (l *Live) Reload() error {
 	}
 	l.use(next)
 	if refused == nil {
-		l.status.Store(newStatus(text, l.source.keep(text)))
+		l.status.Store(newStatus(text, l.keep(text)))
 	}
 	return nil
 }

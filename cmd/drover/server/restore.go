@@ -33,10 +33,15 @@ func finishRestore(o Options) (*backup.Backup, error) {
 }
 
 // recordRestore adds the restore of a backup to the audit, which is that of the backup. It
-// removes what a restore has left that was killed before its begin.
+// removes what a restore has left that was killed before its begin: beside the start, which a disk
+// that hangs must not hold up.
 func (s *Server) recordRestore(o Options, b *backup.Backup) {
-	if err := backup.Withdraw(o.State); err != nil {
-		s.log.Warn("not removed", "file", backup.Proposed, "err", err)
+	if backup.IsProposed(o.State) {
+		go func() {
+			if err := backup.Withdraw(o.State); err != nil {
+				s.log.Warn("not removed", "file", backup.Proposed, "err", err)
+			}
+		}()
 	}
 	if b == nil {
 		return

@@ -367,6 +367,9 @@ func (s *Server) Close() {
 	if s.clusters != nil {
 		s.clusters.Close()
 	}
+	if s.Web != nil && s.Web.Named != nil {
+		s.Web.Named.Close()
+	}
 	if err := s.Store.Close(); err != nil {
 		s.log.Error("state not stored", "err", err)
 	}

@@ -22,6 +22,12 @@ func (b *Backup) Propose(dir string) (sum string, err error) {
 	return hex.EncodeToString(digest[:]), atomicfile.Write(filepath.Join(dir, Proposed), b.raw, 0o600)
 }
 
+// IsProposed reports whether a backup lies ready in dir. It does not write to the disk.
+func IsProposed(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, Proposed))
+	return err == nil
+}
+
 // Withdraw removes a backup that was laid ready in dir.
 func Withdraw(dir string) error {
 	if err := os.Remove(filepath.Join(dir, Proposed)); err != nil && !errors.Is(err, fs.ErrNotExist) {
