@@ -23,7 +23,7 @@ type Store struct {
 	file atomicfile.Kept // without a path: in RAM alone
 	now  func() time.Time
 
-	mu  sync.Mutex // never held while the disk works
+	mu  sync.Mutex         // never held while the disk works
 	all map[string]renewed // by cluster
 }
 
