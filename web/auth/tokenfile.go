@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,15 @@ import (
 type stored struct {
 	pools.APIToken
 	SHA256 string `json:"sha256"`
+	Check  string `json:"check,omitempty"` // of the rest; empty: an earlier version wrote it
+}
+
+// check returns the checksum of a stored token.
+func (s stored) check() string {
+	s.Check = ""
+	data, _ := json.Marshal(s) // texts and times alone: no error
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
 }
 
 // blank is in the place of a hash that was overwritten, see [replaceTokens].
@@ -37,7 +47,9 @@ func (t *Tokens) put() (number uint64) {
 	all := []stored{}
 	for _, tokens := range []map[digest]pools.APIToken{*t.inUse.Load(), t.making} {
 		for hash, n := range maps.All(tokens) {
-			all = append(all, stored{n, hex.EncodeToString(hash[:])})
+			s := stored{APIToken: n, SHA256: hex.EncodeToString(hash[:])}
+			s.Check = s.check()
+			all = append(all, s)
 		}
 	}
 	slices.SortFunc(all, func(a, b stored) int { return strings.Compare(a.Name, b.Name) })

@@ -50,19 +50,19 @@ func (s *Server) startClusters(dir string) error {
 // approve any node. After a loss of the key drover leaves labels and taints on a Node
 // that it could remove, and boots in progress need another token.
 func nodeKey(path string) ([]byte, error) {
-	return readNodeKey(path, func() ([]byte, error) { return []byte(rand.Text() + rand.Text()), nil })
+	return readNodeKey(path, true, func() ([]byte, error) { return []byte(rand.Text() + rand.Text()), nil })
 }
 
 // NodeKey returns the key in the state directory of a server that has run.
 func NodeKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, nodesKey)
-	return readNodeKey(path, func() ([]byte, error) {
+	return readNodeKey(path, false, func() ([]byte, error) {
 		return nil, fmt.Errorf("%s: no such file: drover serve makes it at its first start", path)
 	})
 }
 
-func readNodeKey(path string, generate func() ([]byte, error)) ([]byte, error) {
-	key, _, err := atomicfile.ReadOrMake(path, generate)
+func readNodeKey(path string, renew bool, generate func() ([]byte, error)) ([]byte, error) {
+	key, _, err := atomicfile.ReadOrMakeKey(path, renew, generate)
 	if err == nil && len(key) < 32 {
 		err = fmt.Errorf("%s: %d bytes, want 32 or more; remove the file, and drover makes another", path, len(key))
 	}
