@@ -47,6 +47,8 @@ type handler struct {
 	lines   *lograte.Limiter // of log lines
 	steps   *lograte.Limiter // of those of a boot's steps
 	budget  lograte.Budget   // of those of declared machines
+	running running
+	drained atomic.Pointer[time.Time] // when the grace of [Server.Drain] ends; nil: it was not called
 }
 
 // Handler returns the handler of all endpoints.

@@ -38,7 +38,7 @@ import (
 const Lifetime = 10 * time.Minute
 
 const (
-	maxConnections = 16 // that have sent no request
+	maxConnections = 16      // that have sent no request
 	maxHeader      = 8 << 10 // bytes
 	headerTimeout  = 10 * time.Second
 	writeTimeout   = 5 * time.Minute // for the bundle, of some hundred MiB
