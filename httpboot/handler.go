@@ -101,6 +101,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// Also for a GET with a body, since net/http reads the rest of it.
 		rec.limitBody(r, h.BodyTimeout)
 	}
+	if len(r.TransferEncoding) > 0 {
+		// net/http hides whether there was a Content-Length, too. Then a proxy can take what follows for
+		// the body (RFC 9112, section 6.1). No firmware sends one without.
+		rec.Header().Set("Connection", "close")
+	}
 	over := requested(r)
 	if !h.serves(addrOf(r.RemoteAddr)) {
 		rec.Err = refuseFor(RefusedNetwork, http.StatusForbidden, "this network is not served")
