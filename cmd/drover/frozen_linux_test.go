@@ -39,20 +39,7 @@ func TestFrozenDisk(t *testing.T) {
 	}
 	disk.Freeze(t)
 	c = s.start()
-	status := func(secret string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/nodes", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+secret)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode
-	}
-	if got := status(leaked.Token); got != http.StatusOK {
+	if got := s.status(leaked.Token); got != http.StatusOK {
 		t.Fatalf("the token at the start: %d", got)
 	}
 	revoked := make(chan error, 1)
@@ -60,7 +47,7 @@ func TestFrozenDisk(t *testing.T) {
 		_, err := c.Do(t.Context(), client.Call{Method: "DELETE", Path: "/api/v1/tokens/leaked"})
 		revoked <- err
 	}()
-	fixture.Eventually(t, "the token to end", func() bool { return status(leaked.Token) == http.StatusUnauthorized })
+	fixture.Eventually(t, "the token to end", func() bool { return s.status(leaked.Token) == http.StatusUnauthorized })
 	select {
 	case err := <-revoked:
 		if err == nil || !strings.Contains(err.Error(), "not on disk yet") {
@@ -75,10 +62,26 @@ func TestFrozenDisk(t *testing.T) {
 	})
 	s.kill()
 	s.start()
-	if got := status(leaked.Token); got != http.StatusUnauthorized {
+	if got := s.status(leaked.Token); got != http.StatusUnauthorized {
 		t.Errorf("the revoked token after a restart: %d", got)
 	}
 	if _, err := os.Stat(filepath.Join(state, "restore.proposed")); !os.IsNotExist(err) {
 		t.Errorf("restore.proposed: %v", err)
 	}
+}
+
+// status returns the status of a request with a token.
+func (s *killed) status(token string) int {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/api/v1/nodes", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
 }

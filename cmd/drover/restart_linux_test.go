@@ -128,6 +128,29 @@ func (r *restarted) stored() (files []*os.File) {
 	}
 }
 
+// connectUntilEnd connects again and again until the server has ended, and returns how many
+// connections were refused.
+func (r *restarted) connectUntilEnd() (refused int) {
+	r.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- r.server.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				r.t.Errorf("the server ends with %v", err)
+			}
+			return refused
+		default:
+			if c, err := r.net.Dial(r.t.Context(), "tcp", "10.28.0.2:8080"); err == nil {
+				_ = c.Close()
+			} else {
+				refused++
+			}
+		}
+	}
+}
+
 // TestRestart: while a transfer runs on, a server that was told to end serves machines; after
 // that they wait for the next process, and no connection is refused.
 func TestRestart(t *testing.T) {
@@ -161,24 +184,7 @@ func TestRestart(t *testing.T) {
 	if n, err := io.Copy(io.Discard, transfer); err != nil || n < 255<<20 {
 		t.Errorf("the transfer that ran: %d bytes, %v", n, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- r.server.Wait() }()
-	refused := 0
-	for running := true; running; {
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("the server ends with %v", err)
-			}
-			running = false
-		default:
-			if c, err := r.net.Dial(t.Context(), "tcp", "10.28.0.2:8080"); err == nil {
-				_ = c.Close()
-			} else {
-				refused++
-			}
-		}
-	}
+	refused := r.connectUntilEnd()
 	sockets := r.stored()
 	if len(sockets) == 0 {
 		t.Fatal("systemd got no sockets")

@@ -60,6 +60,11 @@ func TestDamage(t *testing.T) {
 		}
 		t.Logf("%s: %d of %d refused", tt.file, refused, 5*len(good))
 	}
+}
+
+// TestOldToken: tokens of an operator's own, and of earlier versions, have no checksum.
+func TestOldToken(t *testing.T) {
+	one := filepath.Join(t.TempDir(), "api.token")
 	for _, text := range []string{strings.Repeat("0f", 32), strings.Repeat("0f", 32) + "\n", "an-operators-own_token.of.32-characters"} {
 		if err := os.WriteFile(one, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
