@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover/e2e/fixture"
+	"drover/pools"
 	"drover/web/client"
 )
 
@@ -84,4 +85,37 @@ func (s *killed) status(token string) int {
 	}
 	_ = answer.Body.Close()
 	return answer.StatusCode
+}
+
+// TestFrozenDiskDHCP: after a restart on a disk that hangs, a machine renews the lease that it has.
+func TestFrozenDiskDHCP(t *testing.T) {
+	c := newCrowd(t, "10.28.72.1-10.28.72.200")
+	if err := os.Mkdir(c.state(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	disk := fixture.NewDisk(t, c.state())
+	t.Cleanup(func() {
+		disk.Thaw(t)
+		c.kill()
+	})
+	c.start()
+	m := pools.MAC{2, 0xdd, 0, 0, 0, 1}
+	ask := func(kind byte, message []byte) (a dhcpAnswer) {
+		fixture.Eventually(t, "an answer", func() bool {
+			c.send(message)
+			var ok bool
+			a, ok = c.receive(time.Second)
+			return ok && a.mac == m && a.kind == kind
+		})
+		return a
+	}
+	offered := ask(dhcpOffer, dhcpMessage(m, 1, dhcpDiscover))
+	ask(dhcpACK, dhcpMessage(m, 2, dhcpRequest, dhcpField{50, offered.addr}, dhcpField{54, crowdServer.Addr()}))
+	c.kill()
+	disk.Freeze(t)
+	c.start()
+	if again := ask(dhcpOffer, dhcpMessage(m, 3, dhcpDiscover)); again.addr != offered.addr {
+		t.Errorf("it had %s, and is offered %s", offered.addr, again.addr)
+	}
+	disk.Thaw(t)
 }
