@@ -78,6 +78,13 @@ func (k *Kept) Wait(number uint64) error {
 	}
 }
 
+// Stored reports whether the disk has the newest content.
+func (k *Kept) Stored() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.tried == k.newest && k.err == nil
+}
+
 // Close ends the tries. It does not wait for the disk.
 func (k *Kept) Close() {
 	k.mu.Lock()

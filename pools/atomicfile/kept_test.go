@@ -45,8 +45,14 @@ func TestKept(t *testing.T) {
 		if err := k.Write([]byte("three")); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("a full disk: got %v", err)
 		}
+		if k.Stored() {
+			t.Error("a full disk has the content")
+		}
 		full.Store(false)
 		time.Sleep(2 * time.Second)
+		if !k.Stored() {
+			t.Error("the disk has the content, and Stored does not say so")
+		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != "three" {
 			t.Errorf("got %q, %v, want the newest content", got, err)
 		}

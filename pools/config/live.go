@@ -77,7 +77,13 @@ func NewLive(source Source, store NodeStore, last ...*objects.Object) (*Live, er
 func (l *Live) Farm() *resolve.Farm { return l.farm.Load() }
 
 // Status returns the state of the config file.
-func (l *Live) Status() Status { return *l.status.Load() }
+func (l *Live) Status() Status {
+	s := *l.status.Load()
+	if s.Unkept != nil && l.copy.Stored() { // by now
+		s.Unkept = nil
+	}
+	return s
+}
 
 // Watch returns the files of the config as they were read last.
 func (l *Live) Watch() *include.Watch { return l.watch.Load() }
