@@ -47,6 +47,8 @@ type handler struct {
 	lines   *lograte.Limiter // of log lines
 	steps   *lograte.Limiter // of those of a boot's steps
 	budget  lograte.Budget   // of those of declared machines
+	running running
+	drained atomic.Pointer[time.Time] // when the grace of [Server.Drain] ends; nil: it was not called
 }
 
 // Handler returns the handler of all endpoints.
@@ -98,6 +100,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		// Also for a GET with a body, since net/http reads the rest of it.
 		rec.limitBody(r, h.BodyTimeout)
+	}
+	if len(r.TransferEncoding) > 0 {
+		// net/http hides whether there was a Content-Length, too. Then a proxy can take what follows for
+		// the body (RFC 9112, section 6.1). No firmware sends one without.
+		rec.Header().Set("Connection", "close")
 	}
 	over := requested(r)
 	if !h.serves(addrOf(r.RemoteAddr)) {

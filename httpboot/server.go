@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"drover/httpboot/nodeconfig"
@@ -88,6 +89,8 @@ type Server struct {
 	OnInventory func(mac pools.MAC, v pools.Inventory)
 
 	Limits
+
+	serving atomic.Pointer[handler] // of Serve
 }
 
 // Limits are the limits of the resources of clients. A zero means the default.
@@ -141,9 +144,10 @@ func (s *Server) Listen() (net.Listener, error) {
 // closes the listeners.
 func (s *Server) Serve(ctx context.Context, l net.Listener, tlsListeners ...net.Listener) error {
 	h := s.handler()
+	s.serving.Store(h)
 	conns := newConnLimiter(h)
 	srv := &http.Server{
-		Handler:           h,
+		Handler:           h.counted(h),
 		ReadHeaderTimeout: h.HeaderTimeout,
 		WriteTimeout:      h.StallTimeout, // for answers of net/http itself; handlers renew it
 		IdleTimeout:       h.IdleTimeout,
@@ -168,7 +172,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, tlsListeners ...net.
 		failed <- nil
 	case <-ctx.Done():
 		h.queue.Stop()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Grace)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.grace())
 		defer cancel()
 		if cutOff := srv.Shutdown(grace); cutOff != nil {
 			s.Log.Warn("requests cut off by the end of the server", "err", cutOff)

@@ -56,7 +56,7 @@ func (s *Server) ListenTLS() (net.Listener, error) { return net.Listen("tcp", s.
 // does not exist; isNew reports that. The certificate changes each time, since nodes
 // check only the key.
 func NodeKey(file string) (c tls.Certificate, isNew bool, err error) {
-	data, isNew, err := atomicfile.ReadOrMake(file, makeKey)
+	data, isNew, err := atomicfile.ReadOrMakeKey(file, true, makeKey)
 	var key *ecdsa.PrivateKey
 	if err == nil {
 		key, err = parseKey(file, data)

@@ -52,7 +52,9 @@ type NewAPIToken struct {
 // The errors of requests about tokens of the API. Test with errors.Is.
 var (
 	ErrTokenExists = errors.New("a token of that name exists")
-	ErrNoToken     = errors.New("no such token")
+	// ErrNotStored is the error of a change that is in effect, but not on disk yet.
+	ErrNotStored = errors.New("not on disk yet")
+	ErrNoToken   = errors.New("no such token")
 )
 
 // Socket is a unix socket with the REST API, the page and the metrics. The mode is 0660.

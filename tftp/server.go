@@ -310,6 +310,15 @@ func (s *Server) report(t *transfer, known bool) {
 	}
 }
 
+// explainHeld logs that a client gets its first block later, see [credit].
+func (s *Server) explainHeld(t *transfer) {
+	defer s.recover(new(error))
+	if s.failed.Allow(slog.LevelWarn, lineHeld) {
+		s.log.Warn("tftp: a client without options that is not in the middle of a boot waits until it has repeated its request", "file", t.File, "client", t.Client,
+			"remedy", "have it ask with an option, such as busybox tftp -b 1468, atftp --option \"blksize 1468\", curl --tftp-blksize 1468")
+	}
+}
+
 // The kinds of log lines of transfers.
 const (
 	lineProbe    = "size asked"
@@ -317,6 +326,7 @@ const (
 	lineOptional = "optional file"
 	lineLoader   = "no such loader"
 	lineFailed   = "failed"
+	lineHeld     = "held"
 )
 
 func (s *Server) kindOf(t *transfer) string {

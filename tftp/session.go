@@ -30,6 +30,7 @@ type session struct {
 	ended   bool
 	waits   time.Time // since when the client waits for the content of the file; zero: it does not
 	slow    bool      // that was reported
+	held    bool      // its first packet waits for more requests, which was reported
 	uncut   bool      // each block goes alone: the path takes less than the interface
 }
 

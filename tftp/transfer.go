@@ -33,6 +33,8 @@ var (
 	errDisplaced   = errors.New("client has not answered, and others need its place")
 	errNotBooting  = refuse(codeAccess, "not booting")
 	errNoAnswer    = errors.New("client does not answer the options")
+	errNoBlock     = errors.New("client does not answer the first block")
+	errHeld        = errors.New("a client without options that is not in the middle of a boot has not repeated its request often enough to get a block")
 )
 
 // proofTime is the time that a client has to answer the first packet, since its last
@@ -111,7 +113,7 @@ func (t *transfer) tick(now time.Time) (action, error) {
 	case t.stalled || !t.opened:
 		return wait, nil
 	case !t.answered() && now.Sub(t.asked) > proofTime:
-		return finish, errNoAnswer
+		return finish, t.silent()
 	}
 	a := t.late(now)
 	switch {
@@ -120,9 +122,20 @@ func (t *transfer) tick(now time.Time) (action, error) {
 	case a != finish:
 		return a, nil
 	case t.acked < 0:
-		return a, errNoAnswer
+		return a, t.silent()
 	}
 	return a, fmt.Errorf("client does not answer since block %d of %d", t.acked, t.last)
+}
+
+// silent returns why a transfer has failed whose client has acknowledged nothing.
+func (t *transfer) silent() error {
+	switch {
+	case t.oack != nil:
+		return errNoAnswer
+	case t.sentAt.IsZero():
+		return errHeld
+	}
+	return errNoBlock
 }
 
 // repeated records that the request came again, because its answer was lost.

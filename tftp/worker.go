@@ -197,6 +197,10 @@ func (w *worker) push(s *session, now time.Time) {
 	if !s.answered() && !s.credit.allows(s.firstSize()) {
 		s.wasHeld(now)
 		w.server.drop(Unproved, 1)
+		if !s.held && s.oack == nil {
+			s.held = true
+			w.server.explainHeld(&s.transfer)
+		}
 		return
 	}
 	defer w.read(s)

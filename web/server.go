@@ -104,12 +104,15 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) secure() bool { return s.TLS != nil || s.Provider != nil && s.Provider.Secure() }
 
 // secureHeaders adds headers that keep other sites from reading, framing or extending
-// the page, and caches from storing it.
+// the page, and caches from storing it. It closes connections that a proxy can read in another way.
 func secureHeaders(next http.Handler) http.Handler {
 	const csp = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
+		if len(r.TransferEncoding) > 0 { // with a Content-Length, which net/http hides, what follows is no request (RFC 9112, section 6.1)
+			h.Set("Connection", "close")
+		}
 		h.Set("Content-Security-Policy", csp)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")

@@ -56,8 +56,8 @@ func TestLoadToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.TrimSpace(string(made)); len(got) != 64 {
-		t.Errorf("got a token of %d characters, want 64", len(got))
+	if got := strings.TrimSpace(string(made)); len(got) != 80 { // 64 of the secret, and the form around it
+		t.Errorf("got a token of %d characters, want 80", len(got))
 	}
 	token, isNew, err := auth.LoadToken(path)
 	if err != nil || isNew {

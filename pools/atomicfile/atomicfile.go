@@ -98,24 +98,18 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return read(root.Stat, root.OpenFile, name, limit)
 }
 
-func read(stat func(string) (fs.FileInfo, error), open func(string, int, fs.FileMode) (*os.File, error), path string, limit int64) ([]byte, error) {
-	info, err := stat(path) // opening some devices has effects
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, notRegular(path, info)
-	}
-	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+// Open opens a regular file as [Read] does, for files that are not read into memory.
+func Open(path string) (*os.File, error) { return open(os.Stat, os.OpenFile, path) }
+
+func read(stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error), path string, limit int64) ([]byte, error) {
+	f, err := open(stat, openFile, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, notRegular(path, info)
 	}
 	if info.Size() <= limit {
 		data, err := io.ReadAll(io.LimitReader(f, limit+1)) // it may grow meanwhile
@@ -124,6 +118,27 @@ func read(stat func(string) (fs.FileInfo, error), open func(string, int, fs.File
 		}
 	}
 	return nil, fmt.Errorf("%s: more than %d bytes", path, limit)
+}
+
+func open(stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error), path string) (*os.File, error) {
+	info, err := stat(path) // opening some devices has effects
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(path, info)
+	}
+	f, err := openFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = notRegular(path, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func notRegular(path string, info fs.FileInfo) error {

@@ -70,12 +70,12 @@ func (s Source) lastGood() (*include.Text, error) {
 	return include.OfCopy(s.File, data)
 }
 
-// keep makes the copy. The text may have secrets.
-func (s Source) keep(text *include.Text) error {
-	if s.Copy == "" {
+// keep makes the copy. The text may have secrets. A disk that hangs gets it later.
+func (l *Live) keep(text *include.Text) error {
+	if l.source.Copy == "" {
 		return nil
 	}
-	if err := atomicfile.Write(s.Copy, text.Copy(), 0o600); err != nil {
+	if err := l.copy.Write(text.Copy()); err != nil {
 		return fmt.Errorf("keep the config for the next start: %w", err)
 	}
 	return nil

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/config/access"
 	"drover/pools/config/include"
 	"drover/pools/config/objects"
@@ -23,6 +25,10 @@ type NodeStore interface {
 	// error nothing is changed. Removing a node that does not exist is no error.
 	ChangeNodes(put []pools.PoolNode, remove []string) error
 }
+
+// copyPatience is how long a start or a reload waits for the disk. That it has no copy yet is
+// reported, and no reason to keep machines waiting.
+const copyPatience = 2 * time.Second
 
 // DeclaredError is the error of a change of a node that the operator's file declares.
 type DeclaredError struct {
@@ -40,6 +46,7 @@ func (e *DeclaredError) Error() string {
 // farm stays in force. Reading never blocks.
 type Live struct {
 	source   Source
+	copy     atomicfile.Kept // of the file
 	store    NodeStore
 	mu       sync.Mutex // held by changes
 	file     decoded
@@ -61,6 +68,7 @@ type Live struct {
 // were in force when the last server ended.
 func NewLive(source Source, store NodeStore, last ...*objects.Object) (*Live, error) {
 	l := &Live{source: source, store: store, desired: last}
+	l.copy.Path, l.copy.Mode, l.copy.Patience = source.Copy, 0o600, copyPatience
 	l.choice.Store(&objects.Choice{InForce: last})
 	return l, l.Reload()
 }
@@ -69,7 +77,13 @@ func NewLive(source Source, store NodeStore, last ...*objects.Object) (*Live, er
 func (l *Live) Farm() *resolve.Farm { return l.farm.Load() }
 
 // Status returns the state of the config file.
-func (l *Live) Status() Status { return *l.status.Load() }
+func (l *Live) Status() Status {
+	s := *l.status.Load()
+	if s.Unkept != nil && l.copy.Stored() { // by now
+		s.Unkept = nil
+	}
+	return s
+}
 
 // Watch returns the files of the config as they were read last.
 func (l *Live) Watch() *include.Watch { return l.watch.Load() }
@@ -103,7 +117,7 @@ func (l *Live) Reload() error {
 	}
 	l.use(next)
 	if refused == nil {
-		l.status.Store(newStatus(text, l.source.keep(text)))
+		l.status.Store(newStatus(text, l.keep(text)))
 	}
 	return nil
 }

@@ -89,12 +89,6 @@ func Locals(names []string) (found []resolve.Local) {
 	return localsOf(names, netip.Addr.Is4)
 }
 
-// Locals6 returns the IPv6 addresses of the named interfaces of this host that hosts
-// elsewhere can reach.
-func Locals6(names []string) (found []resolve.Local) {
-	return localsOf(names, func(a netip.Addr) bool { return isHost6(a) && !a.IsLinkLocalUnicast() })
-}
-
 // localsOf returns the addresses of the named interfaces for which wanted returns true.
 func localsOf(names []string, wanted func(netip.Addr) bool) (found []resolve.Local) {
 	for _, name := range names {

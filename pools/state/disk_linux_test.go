@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,28 +17,6 @@ import (
 	"drover/pools/state"
 	"drover/pools/state/wal"
 )
-
-// ownMounts runs the test again in a mount namespace of its own, where it may mount, and
-// returns false in the first run.
-func ownMounts(t *testing.T) bool {
-	t.Helper()
-	const inside = "DROVER_TEST_MOUNTS"
-	if os.Getenv(inside) == t.Name() {
-		return true
-	}
-	fixture.Root(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inside+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	out, err := cmd.CombinedOutput()
-	if errors.Is(err, syscall.EPERM) {
-		fixture.Missing(t, err)
-	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return false
-}
 
 // mounted returns a directory on a disk of its own with a state: machines 1 to 3, node
 // "a", and the files of an earlier version if old is set.
@@ -87,7 +63,7 @@ func fillDisk(t *testing.T, dir string) (filler string) {
 // M3: the store opens on a disk that takes no writes. It serves what it has, refuses
 // changes with the reason, reports it, and loses nothing once the disk takes writes.
 func TestOpenOnBadDisk(t *testing.T) {
-	if !ownMounts(t) {
+	if !fixture.OwnMounts(t) {
 		return
 	}
 	for _, old := range []bool{false, true} {
@@ -213,7 +189,7 @@ func TestOpenOnHangingDisk(t *testing.T) {
 // M3: a store whose disk fills up uses the space of its log. Then it reports the disk,
 // and loses nothing.
 func TestDiskFillsUp(t *testing.T) {
-	if !ownMounts(t) {
+	if !fixture.OwnMounts(t) {
 		return
 	}
 	dir := mounted(t, false)

@@ -118,6 +118,8 @@ func Of(err error) *Error {
 		return &Error{Code: http.StatusBadRequest, Msg: err.Error()}
 	case errors.Is(err, pools.ErrTokenExists):
 		return &Error{Code: http.StatusConflict, Name: "token-exists", Msg: err.Error(), Remedy: "rotate it, or revoke it first"}
+	case errors.Is(err, pools.ErrNotStored):
+		return &Error{Code: http.StatusServiceUnavailable, Name: CodeNotStored, Msg: err.Error(), Remedy: "make the disk of the state directory work before the server restarts; drover tries again until then"}
 	case errors.Is(err, pools.ErrExists):
 		return &Error{Code: http.StatusConflict, Name: CodeExists, Msg: err.Error()}
 	case errors.Is(err, pools.ErrChanged):

@@ -50,6 +50,7 @@ const (
 	CodeChanged   = "node-changed"
 	CodeLeased    = "address-leased"
 	CodeForbidden = "forbidden-by-role"
+	CodeNotStored = "not-stored"
 )
 
 // codes are the codes of errors that have none of their own.

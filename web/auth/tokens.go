@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,44 +27,40 @@ const (
 )
 
 // Tokens are the named tokens of the API. Their file has the hashes of their secrets: these
-// are random, so that nobody finds one by its hash. Reading never waits for the disk.
+// are random, so that nobody finds one by its hash. Reading never waits for the disk. A secret
+// ends in RAM first: a disk that hangs or is full keeps none in use.
 type Tokens struct {
-	path string
 	now  func() time.Time
+	file atomicfile.Kept
 
-	mu    sync.Mutex // held by changes
-	inUse atomic.Pointer[map[digest]pools.APIToken]
+	mu     sync.Mutex // held by changes, never while the disk works
+	inUse  atomic.Pointer[map[digest]pools.APIToken]
+	making map[digest]pools.APIToken // that are not on disk yet, and not in use
 }
 
 // digest is the SHA-256 of a secret.
 type digest [sha256.Size]byte
 
-// stored is a token in the file.
-type stored struct {
-	pools.APIToken
-	SHA256 string `json:"sha256"`
-}
-
 // OpenTokens reads the tokens in the file at path. If there is none, there are no tokens.
 func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
-	t := &Tokens{path: path, now: now}
+	t := &Tokens{now: now, file: atomicfile.Kept{Path: path, Mode: 0o600, Replace: replaceTokens}, making: map[digest]pools.APIToken{}}
 	byHash := map[digest]pools.APIToken{}
 	t.inUse.Store(&byHash)
-	data, err := atomicfile.Read(path, maxTokensFile)
+	all, err := readTokens(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
-	var all []stored
-	if err == nil {
-		err = json.Unmarshal(data, &all)
-	}
 	for _, s := range all {
 		hash, e := hex.DecodeString(s.SHA256)
-		if e != nil || len(hash) != sha256.Size {
+		switch {
+		case e != nil || len(hash) != sha256.Size:
 			err = errors.Join(err, fmt.Errorf("token %q: sha256 %q is no digest", s.Name, s.SHA256))
-			continue
+		case s.SHA256 == blank: // it has ended
+		case s.Check != "" && s.Check != s.check():
+			err = errors.Join(err, fmt.Errorf("token %q is damaged: its checksum is another", s.Name))
+		default:
+			byHash[digest(hash)] = s.APIToken
 		}
-		byHash[digest(hash)] = s.APIToken
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tokens of the API: %s: %w (restore the file, or remove it: then there is the token in api.token alone)", path, err)
@@ -132,76 +127,103 @@ func (t *Tokens) named(name string) (pools.APIToken, bool) {
 	return pools.APIToken{}, false
 }
 
-// Create makes a token, durably, and returns it with its secret.
+// Create makes a token, durably, and returns it with its secret. It is in use once it is on disk.
 func (t *Tokens) Create(r pools.APITokenRequest, by string) (pools.NewAPIToken, error) {
+	secret := newSecret()
+	hash := sha256.Sum256([]byte(secret))
+	t.mu.Lock()
+	n, err := t.Check(r, by)
+	for _, other := range t.making {
+		if err == nil && other.Name == r.Name {
+			err = fmt.Errorf("%w: %q: the disk does not have it yet", pools.ErrTokenExists, r.Name)
+		}
+	}
+	if err != nil {
+		t.mu.Unlock()
+		return pools.NewAPIToken{}, err
+	}
+	t.use(t.without(n.Name)) // one that has expired
+	t.making[hash] = n
+	number := t.put()
+	t.mu.Unlock()
+
+	err = t.file.Wait(number)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n, err := t.Check(r, by)
+	delete(t.making, hash)
+	if err != nil {
+		t.put() // without it, should the disk get it yet
+		return pools.NewAPIToken{}, fmt.Errorf("tokens of the API: %w", err)
+	}
+	all := t.without(n.Name)
+	all[hash] = n
+	t.use(all)
+	return pools.NewAPIToken{APIToken: n, Token: secret}, nil
+}
+
+// Rotate gives a token another secret. The old secret and its sessions end at once, and do not
+// return with the next start, unless the error is [pools.ErrNotStored]. A token that expires gets
+// as much time again.
+func (t *Tokens) Rotate(name string) (pools.NewAPIToken, error) {
+	secret := newSecret()
+	n, err := t.end(name, func(n pools.APIToken, all map[digest]pools.APIToken) pools.APIToken {
+		now := t.now().UTC()
+		if !n.Expires.IsZero() {
+			n.Expires = now.Add(n.Expires.Sub(n.Created))
+		}
+		n.Created = now
+		all[sha256.Sum256([]byte(secret))] = n
+		return n
+	})
+	if errors.Is(err, pools.ErrNotStored) {
+		err = fmt.Errorf("the old secret of token %q is not valid any more; the new one is %w: rotate again", name, err)
+	}
 	if err != nil {
 		return pools.NewAPIToken{}, err
 	}
-	return t.mint(n)
+	return pools.NewAPIToken{APIToken: n, Token: secret}, nil
 }
 
-// Rotate gives a token another secret, durably. The old secret and its sessions end. A
-// token that expires gets as much time again.
-func (t *Tokens) Rotate(name string) (pools.NewAPIToken, error) {
+// Revoke removes a token. It and its sessions end at once, and do not return with the next start,
+// unless the error is [pools.ErrNotStored].
+func (t *Tokens) Revoke(name string) error {
+	_, err := t.end(name, func(n pools.APIToken, _ map[digest]pools.APIToken) pools.APIToken { return n })
+	if errors.Is(err, pools.ErrNotStored) {
+		err = fmt.Errorf("token %q is revoked, and not valid any more; that is %w, and a restart before that brings it back", name, err)
+	}
+	return err
+}
+
+// end takes a token out of use at once, has next change the others, and waits for the disk.
+func (t *Tokens) end(name string, next func(n pools.APIToken, all map[digest]pools.APIToken) pools.APIToken) (pools.APIToken, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	n, ok := t.named(name)
 	if !ok {
-		return pools.NewAPIToken{}, fmt.Errorf("%w: %q", pools.ErrNoToken, name)
+		t.mu.Unlock()
+		return n, fmt.Errorf("%w: %q", pools.ErrNoToken, name)
 	}
-	now := t.now().UTC()
-	if !n.Expires.IsZero() {
-		n.Expires = now.Add(n.Expires.Sub(n.Created))
+	all := t.without(name)
+	n = next(n, all)
+	t.use(all)
+	number := t.put()
+	t.mu.Unlock()
+	if err := t.file.Wait(number); err != nil {
+		return n, fmt.Errorf("%w (%w)", pools.ErrNotStored, err)
 	}
-	n.Created = now
-	return t.mint(n)
+	return n, nil
 }
 
-// Revoke removes a token, durably. Its sessions end.
-func (t *Tokens) Revoke(name string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, ok := t.named(name); !ok {
-		return fmt.Errorf("%w: %q", pools.ErrNoToken, name)
-	}
-	return t.store(t.without(name))
-}
+// Close ends the tries to write what is not on disk.
+func (t *Tokens) Close() { t.file.Close() }
 
-// mint stores a token with a new secret, in place of one of that name.
-func (t *Tokens) mint(n pools.APIToken) (pools.NewAPIToken, error) {
-	secret := newSecret()
-	all := t.without(n.Name)
-	all[sha256.Sum256([]byte(secret))] = n
-	return pools.NewAPIToken{APIToken: n, Token: secret}, t.store(all)
-}
-
-// without returns a copy of all tokens but one.
+// without returns a copy of all tokens in use but one.
 func (t *Tokens) without(name string) map[digest]pools.APIToken {
 	all := maps.Clone(*t.inUse.Load())
 	maps.DeleteFunc(all, func(_ digest, n pools.APIToken) bool { return n.Name == name })
 	return all
 }
 
-// store writes tokens to the file, and then puts them in force.
-func (t *Tokens) store(byHash map[digest]pools.APIToken) error {
-	all := []stored{}
-	for hash, n := range byHash {
-		all = append(all, stored{n, hex.EncodeToString(hash[:])})
-	}
-	slices.SortFunc(all, func(a, b stored) int { return strings.Compare(a.Name, b.Name) })
-	data, err := json.MarshalIndent(all, "", "  ")
-	if err == nil {
-		err = atomicfile.Write(t.path, append(data, '\n'), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("tokens of the API: %w", err)
-	}
-	t.inUse.Store(&byHash)
-	return nil
-}
+func (t *Tokens) use(all map[digest]pools.APIToken) { t.inUse.Store(&all) }
 
 // newSecret returns 256 random bits as hexadecimal digits.
 func newSecret() string {

@@ -33,7 +33,9 @@ func Document(table []route.Route) map[string]any {
 		"info": map[string]any{
 			"title": "drover", "version": "1",
 			"description": "The REST API of drover. Errors are problem details (RFC 9457).",
+			"license":     map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
+		"servers":  []any{map[string]any{"url": "/", "description": "The server that this document is of"}},
 		"paths":    paths,
 		"security": []any{map[string]any{"token": []string{}}},
 		"components": map[string]any{
@@ -57,10 +59,10 @@ func (b *builder) operation(r *route.Route) map[string]any {
 		"parameters": b.parameters(r), "responses": b.responses(r), "x-role": r.Role,
 	}
 	if r.Body != nil {
-		s := b.request(reflect.TypeOf(r.Body))
+		s := b.request(reflect.TypeOf(r.Body), r.Patch)
 		body := content("application/json", s)
 		if r.Patch {
-			body["application/merge-patch+json"] = body["application/json"]
+			body["application/merge-patch+json"] = body["application/json"] // both are taken
 		}
 		op["requestBody"] = map[string]any{"required": true, "content": body}
 	}

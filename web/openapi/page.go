@@ -102,7 +102,7 @@ func newPage(table []route.Route) page {
 		}
 		v := routeView{Route: *r, ID: operationID(r), Parameters: r.Parameters()}
 		if r.Body != nil {
-			v.Body = words(b.request(reflect.TypeOf(r.Body)))
+			v.Body = words(b.request(reflect.TypeOf(r.Body), r.Patch))
 		}
 		if r.Answer != nil {
 			v.Answer = words(b.schema(reflect.TypeOf(r.Answer)))

@@ -85,7 +85,7 @@ func (b *builder) schema(t reflect.Type) Schema {
 
 // component returns a reference to the schema of a struct.
 func (b *builder) component(t reflect.Type) Schema {
-	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
+	name := nameOf(t)
 	if b.components[name] == nil {
 		properties, required := map[string]Schema{}, []string{}
 		b.components[name] = Schema{"type": "object"} // the type may contain itself
@@ -123,48 +123,85 @@ func (b *builder) fields(t reflect.Type, properties map[string]Schema, required 
 	}
 }
 
-// request returns the schema of a body of a type: null takes a value away, and only drover
-// knows which fields are needed.
-func (b *builder) request(t reflect.Type) Schema {
-	s := b.schema(t)
-	name, ok := strings.CutPrefix(fmt.Sprint(s["$ref"]), "#/components/schemas/")
-	if !ok {
-		return Schema{"anyOf": []Schema{s, {"type": "null"}}}
+// request returns the schema of a body of a type: what must be there, and null only where it means
+// something. In a merge patch nothing must be there, and null takes a value away.
+func (b *builder) request(t reflect.Type, patch bool) Schema {
+	suffix := "Request"
+	if patch {
+		suffix = "Patch"
 	}
-	in := name + "Request"
+	in := strings.TrimSuffix(nameOf(t), "Request") + suffix
 	if b.components[in] == nil {
-		b.components[in] = Schema{"type": "object"}
-		properties := map[string]Schema{}
-		b.requestFields(t, properties)
-		b.components[in] = Schema{"type": "object", "properties": properties, "additionalProperties": false}
+		properties, required := map[string]Schema{}, []string{}
+		b.components[in] = Schema{"type": "object"} // the type may contain itself
+		b.requestFields(t, patch, properties, &required)
+		s := Schema{"type": "object", "properties": properties, "additionalProperties": false}
+		if len(required) > 0 && !patch {
+			s["required"] = required
+		}
+		b.components[in] = s
 	}
 	return Schema{"$ref": "#/components/schemas/" + in}
 }
 
-func (b *builder) requestFields(t reflect.Type, properties map[string]Schema) {
+func (b *builder) requestFields(t reflect.Type, patch bool, properties map[string]Schema, required *[]string) {
 	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "":
-			b.requestFields(f.Type, properties)
-		case f.IsExported() && name != "" && name != "-":
-			properties[name] = Schema{"anyOf": []Schema{b.requestValue(f.Type), {"type": "null"}}}
+			b.requestFields(f.Type, patch, properties, required)
+			continue
+		case !f.IsExported() || name == "" || name == "-":
+			continue
 		}
+		s := b.requestValue(f.Type, patch)
+		if words := wordsOf(t, name); words != nil {
+			s = words
+		}
+		if patch || f.Type.Kind() == reflect.Pointer { // nil has a meaning
+			s = orNull(s)
+		}
+		if !strings.Contains(options, "omit") {
+			*required = append(*required, name)
+		}
+		properties[name] = s
 	}
 }
 
+func orNull(s Schema) Schema { return Schema{"anyOf": []Schema{s, {"type": "null"}}} }
+
+// wordsOf returns the schema of a field of type string that takes some words alone; nil for others.
+func wordsOf(t reflect.Type, field string) Schema {
+	switch {
+	case t == reflect.TypeFor[pools.PowerRequest]() && field == "action":
+		return Schema{"type": "string", "enum": []string{"on", "off", "cycle", "pxe", "status"}}
+	case t == reflect.TypeFor[pools.NextBootRequest]() && field == "nextBoot":
+		return Schema{"type": "string", "pattern": `^(local|rescue|image=.+)$`}
+	case t == reflect.TypeFor[pools.RestoreRequest]() && field == "sha256":
+		return Schema{"type": "string", "pattern": `^[0-9a-f]{64}$`}
+	}
+	return nil
+}
+
 // requestValue is [builder.request] for a value in a body.
-func (b *builder) requestValue(t reflect.Type) Schema {
+func (b *builder) requestValue(t reflect.Type, patch bool) Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
 	case textSchema(t) == nil && !t.Implements(marshalsText) && t.Kind() == reflect.Struct:
-		return b.request(t)
-	case textSchema(t) == nil && t.Kind() == reflect.Slice:
-		return Schema{"type": "array", "items": b.requestValue(t.Elem())}
+		return b.request(t, patch)
+	case textSchema(t) == nil && t.Kind() == reflect.Slice: // a patch replaces it as a whole (RFC 7386)
+		return Schema{"type": "array", "items": b.requestValue(t.Elem(), false)}
 	case t.Kind() == reflect.Map:
-		return Schema{"type": "object", "additionalProperties": Schema{"anyOf": []Schema{b.requestValue(t.Elem()), {"type": "null"}}}}
+		value := b.requestValue(t.Elem(), patch)
+		if patch {
+			value = orNull(value)
+		}
+		return Schema{"type": "object", "additionalProperties": value}
 	}
 	return b.schema(t)
 }
+
+// nameOf returns the name of a component.
+func nameOf(t reflect.Type) string { return strings.ToUpper(t.Name()[:1]) + t.Name()[1:] }

@@ -15,7 +15,7 @@ import (
 const maxSecret = 4096
 
 // secretText fits a token, as the server makes it: 32 bytes in hexadecimal digits.
-var secretText = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var secretText = regexp.MustCompile(`^(drover_)?[0-9a-f]{64}(_[0-9a-f]{8})?$`)
 
 // writeSecret writes the token that request returns to a file of mode 0600. It requests it once
 // the directory has taken a file, and only if a file that is there may be replaced.

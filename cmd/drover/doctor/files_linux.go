@@ -156,6 +156,10 @@ func (d *doctor) stateDirectory() {
 		return
 	}
 	good := true
+	if err := atomicfile.CheckDirectory(d.state); err != nil {
+		good = false
+		d.add("state", fault, err.Error(), "chmod go-w "+d.state)
+	}
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"time"
 
 	"drover/cmd/drover/server/certificate"
 	"drover/pools/atomicfile"
@@ -20,6 +21,9 @@ import (
 const File = "api.addr"
 
 const maxFile = 64 << 10 // bytes, of File and of the certificate
+
+// patience is how long the start of a server waits for the disk, which takes the file later.
+const patience = 2 * time.Second
 
 // Server is how to reach the API of this host's server.
 type Server struct {
@@ -41,7 +45,8 @@ func Write(dir string, listener net.Addr, certificate string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(dir, File), append(text, '\n'), 0o644)
+	file := atomicfile.Kept{Path: filepath.Join(dir, File), Mode: 0o644, Patience: patience}
+	return file.Write(append(text, '\n'))
 }
 
 // urlOf returns the URL of a listener, as its own host reaches it.

@@ -27,7 +27,7 @@ func (s *Server) startClusters(dir string) error {
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
 		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.Reconciled, OnRefused: s.metrics.AnswerRefused, Machines: s.Machines, Key: key,
-		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: tokenFile(filepath.Join(dir, tokensFile)),
+		Admin: farm.Path(farm.Config.Server.AdminKubeconfig), Tokens: newTokenFile(filepath.Join(dir, tokensFile)),
 		StartLoops: true, OnRequest: s.certificate,
 		Addresses: s.Machines.Addresses, State: dir,
 	}
@@ -50,19 +50,19 @@ func (s *Server) startClusters(dir string) error {
 // approve any node. After a loss of the key drover leaves labels and taints on a Node
 // that it could remove, and boots in progress need another token.
 func nodeKey(path string) ([]byte, error) {
-	return readNodeKey(path, func() ([]byte, error) { return []byte(rand.Text() + rand.Text()), nil })
+	return readNodeKey(path, true, func() ([]byte, error) { return []byte(rand.Text() + rand.Text()), nil })
 }
 
 // NodeKey returns the key in the state directory of a server that has run.
 func NodeKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, nodesKey)
-	return readNodeKey(path, func() ([]byte, error) {
+	return readNodeKey(path, false, func() ([]byte, error) {
 		return nil, fmt.Errorf("%s: no such file: drover serve makes it at its first start", path)
 	})
 }
 
-func readNodeKey(path string, generate func() ([]byte, error)) ([]byte, error) {
-	key, _, err := atomicfile.ReadOrMake(path, generate)
+func readNodeKey(path string, renew bool, generate func() ([]byte, error)) ([]byte, error) {
+	key, _, err := atomicfile.ReadOrMakeKey(path, renew, generate)
 	if err == nil && len(key) < 32 {
 		err = fmt.Errorf("%s: %d bytes, want 32 or more; remove the file, and drover makes another", path, len(key))
 	}
@@ -93,15 +93,19 @@ func joining(all []boots.Record, now time.Time) (waiting []joiningBoot) {
 	return waiting
 }
 
-// tokenFile is the path of a file with the shared join tokens. Its mode is 0600.
-type tokenFile string
+// tokenFile is the file with the shared join tokens. Its mode is 0600.
+type tokenFile struct{ kept atomicfile.Kept }
 
-func (f tokenFile) LoadTokens() ([]byte, error) {
-	data, err := os.ReadFile(string(f))
+func newTokenFile(path string) *tokenFile {
+	return &tokenFile{atomicfile.Kept{Path: path, Mode: 0o600}}
+}
+
+func (f *tokenFile) LoadTokens() ([]byte, error) {
+	data, err := os.ReadFile(f.kept.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return data, err
 }
 
-func (f tokenFile) SaveTokens(data []byte) error { return atomicfile.Write(string(f), data, 0o600) }
+func (f *tokenFile) SaveTokens(data []byte) error { return f.kept.Write(data) }

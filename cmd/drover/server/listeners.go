@@ -29,17 +29,32 @@ func (s *Server) listenOn(name, part string, p network.Part, notReady error, ser
 
 // listenNodes opens a node-facing listener: at the boot addresses if its address in the
 // config has no host, else as listen does.
-func (s *Server) listenNodes(address string, listen func() (net.Listener, error)) (net.Listener, error) {
+func (s *Server) listenNodes(address string, inherited *network.Inherited, listen func() (net.Listener, error)) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil || host != "" || port == "0" {
-		return listen()
+	if err != nil || port == "0" {
+		inner, err := listen()
+		return s.fixed(inner, err)
 	}
-	l := network.NewListener(port, s.part("http"))
+	if host != "" {
+		inner, err := inherited.Listen(address)
+		return s.fixed(inner, err)
+	}
+	l := network.NewListener(port, inherited, s.part("http"))
 	if err := l.Bind(network.BootAddresses(s.Live.Farm())); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s.nodes = append(s.nodes, l)
-	return l, nil
+	s.nodes, s.sockets = append(s.nodes, l), append(s.sockets, l)
+	return l.Server(), nil
+}
+
+// fixed returns the node-facing listener at the address of inner.
+func (s *Server) fixed(inner net.Listener, err error) (net.Listener, error) {
+	if err != nil {
+		return nil, err
+	}
+	l := network.Fixed(inner)
+	s.sockets = append(s.sockets, l)
+	return l.Server(), nil
 }
 
 // listenSocket opens the socket for people of this host, if there is one. Without it the

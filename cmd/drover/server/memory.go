@@ -22,6 +22,8 @@ func LimitMemory(log *slog.Logger) {
 	}
 	limit, err := cgroupMemory(os.DirFS("/"))
 	switch {
+	case errors.Is(err, errUnseen):
+		log.Warn("the memory limit of the cgroup cannot be seen: set GOMEMLIMIT if there is one", "err", err)
 	case err != nil:
 		log.Warn("the memory limit of the cgroup cannot be read; set GOMEMLIMIT", "err", err)
 	case limit == 0:
@@ -33,14 +35,18 @@ func LimitMemory(log *slog.Logger) {
 	}
 }
 
+// errUnseen is the error when the files of the process' cgroup are not visible.
+var errUnseen = errors.New("/sys/fs/cgroup is not mounted here, as in ip netns exec, or is that of another namespace")
+
 // cgroupMemory returns the smallest memory limit of the cgroup of this process and of
-// those around it, in bytes; 0 if there is none. root is the root of the file system.
+// those around it, in bytes; 0 if there is none. root is the root of the file system. The error is
+// errUnseen if it has no file of the cgroup.
 func cgroupMemory(root fs.FS) (int64, error) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
 		return 0, err
 	}
-	lowest := int64(math.MaxInt64)
+	lowest, seen := int64(math.MaxInt64), false
 	for line := range strings.Lines(string(text)) {
 		// hierarchy:controllers:path; version 2 has the hierarchy 0 and no controllers
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -55,9 +61,14 @@ func cgroupMemory(root fs.FS) (int64, error) {
 		default:
 			continue
 		}
-		if err := lowestLimit(root, dir, fields[2], files, &lowest); err != nil {
+		visible, err := lowestLimit(root, dir, fields[2], files, &lowest)
+		if err != nil {
 			return 0, err
 		}
+		seen = seen || visible
+	}
+	if !seen {
+		return 0, errUnseen
 	}
 	if lowest > math.MaxInt64/2 { // version 1 says 2^63 less one page for none
 		return 0, nil
@@ -66,8 +77,11 @@ func cgroupMemory(root fs.FS) (int64, error) {
 }
 
 // lowestLimit lowers lowest to the limits in files of a cgroup and of those around it, up
-// to dir. In a container the path may be that on the host: then only dir exists.
-func lowestLimit(root fs.FS, dir, group string, files []string, lowest *int64) error {
+// to dir. In a container the path may be that on the host: then only dir exists. seen is false if
+// no limit was read, and the cgroup itself, which has none if it is the first, is not there.
+func lowestLimit(root fs.FS, dir, group string, files []string, lowest *int64) (seen bool, err error) {
+	_, err = fs.Stat(root, path.Join(dir, path.Clean("/"+group), "cgroup.procs"))
+	seen = err == nil
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
 		for _, file := range files {
 			text, err := fs.ReadFile(root, path.Join(dir, group, file))
@@ -75,14 +89,15 @@ func lowestLimit(root fs.FS, dir, group string, files []string, lowest *int64) e
 				continue
 			}
 			if err != nil {
-				return err
+				return seen, err
 			}
+			seen = true
 			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // else "max"
 				*lowest = min(*lowest, n)
 			}
 		}
 		if group == "/" {
-			return nil
+			return seen, nil
 		}
 	}
 }

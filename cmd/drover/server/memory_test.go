@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -13,6 +14,7 @@ import (
 // TestCgroupMemory: C2 of the attacks asks for a memory limit. It is the smallest of the
 // cgroups around the process, of both versions.
 func TestCgroupMemory(t *testing.T) {
+	const unseen = -1
 	tests := []struct {
 		name  string
 		files map[string]string
@@ -50,7 +52,10 @@ func TestCgroupMemory(t *testing.T) {
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
 		}, 0},
 		{"none", map[string]string{"proc/self/cgroup": "0::/user.slice\n", "sys/fs/cgroup/user.slice/memory.max": "max\n"}, 0},
-		{"not understood", map[string]string{"proc/self/cgroup": "x\n"}, 0},
+		{"the first cgroup of a host", map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cgroup.procs": "1\n"}, 0},
+		{"not understood", map[string]string{"proc/self/cgroup": "x\n"}, unseen},
+		{"ip netns exec", map[string]string{"proc/self/cgroup": "0::/system.slice/drover.service\n"}, unseen},
+		{"another namespace's", map[string]string{"proc/self/cgroup": "0::/system.slice/drover.service\n", "sys/fs/cgroup/cgroup.procs": "1\n"}, unseen},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,11 +64,17 @@ func TestCgroupMemory(t *testing.T) {
 				root[name] = &fstest.MapFile{Data: []byte(text)}
 			}
 			got, err := cgroupMemory(root)
+			if errors.Is(err, errUnseen) {
+				got, err = unseen, nil
+			}
 			if err != nil || got != tt.want {
 				t.Errorf("got %d, %v; want %d", got, err, tt.want)
 			}
 		})
 	}
+}
+
+func TestNoProc(t *testing.T) {
 	if _, err := cgroupMemory(fstest.MapFS{}); err == nil {
 		t.Error("no error without /proc")
 	}

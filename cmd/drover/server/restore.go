@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"drover/pools"
+	"drover/pools/atomicfile"
 	"drover/pools/state/backup"
 )
 
@@ -18,8 +20,11 @@ type Restore struct {
 func (r *Restore) Error() string { return "beginning anew with a backup, as " + r.By + " wants" }
 
 // finishRestore puts the backup in place that is to be restored, and returns it; nil if there is
-// none.
+// none. A state directory that others can write to is an error.
 func finishRestore(o Options) (*backup.Backup, error) {
+	if err := atomicfile.CheckDirectory(o.State); err != nil {
+		return nil, fmt.Errorf("state directory %w", err)
+	}
 	if o.Restore != nil {
 		if err := backup.Accept(o.State, o.Restore.SHA256); err != nil {
 			o.Log.Error("the backup is not restored: the state is as it was", "err", err)
@@ -33,10 +38,15 @@ func finishRestore(o Options) (*backup.Backup, error) {
 }
 
 // recordRestore adds the restore of a backup to the audit, which is that of the backup. It
-// removes what a restore has left that was killed before its begin.
+// removes what a restore has left that was killed before its begin: beside the start, which a disk
+// that hangs must not hold up.
 func (s *Server) recordRestore(o Options, b *backup.Backup) {
-	if err := backup.Withdraw(o.State); err != nil {
-		s.log.Warn("not removed", "file", backup.Proposed, "err", err)
+	if backup.IsProposed(o.State) {
+		go func() {
+			if err := backup.Withdraw(o.State); err != nil {
+				s.log.Warn("not removed", "file", backup.Proposed, "err", err)
+			}
+		}()
 	}
 	if b == nil {
 		return

@@ -103,6 +103,7 @@ type Server struct {
 
 	networks      network.Interfaces
 	nodes         []*network.Listener          // the node-facing listeners that follow the boot addresses
+	sockets       []*network.Listener          // all node-facing listeners; Close closes them
 	bootAddresses atomic.Pointer[[]netip.Addr] // of the node-facing listeners; nil: all of this host
 
 	changing   sync.Mutex                        // held while the parts are told of another farm
@@ -268,18 +269,13 @@ func (s *Server) serveDHCP(conf pools.Config) {
 func (s *Server) part(name string) *slog.Logger { return s.log.With("part", name) }
 
 // Run binds every socket, then serves until ctx ends or a part fails. When ctx
-// ends, Run waits for transfers in progress, up to server.grace of the config.
+// ends, Run waits for transfers in progress, up to server.grace of the config, and goes on to serve
+// machines meanwhile.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var parts sync.WaitGroup
-	start := func(name string, serve func(context.Context) error) {
-		parts.Go(func() {
-			if err := serve(ctx); err != nil {
-				cancel(fmt.Errorf("%s: %w", name, err))
-			}
-		})
-	}
+	parts := newStages(ctx, cancel)
+	start := parts.start
 	serve, err := s.listen()
 	if err != nil {
 		return err
@@ -310,12 +306,14 @@ func (s *Server) Run(ctx context.Context) error {
 	tell := s.tellSystemd(ctx)
 	<-ctx.Done()
 	s.log.Info("stopping: running transfers may end")
-	parts.Wait()
-	tell()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
+	err = context.Cause(ctx)
+	if errors.Is(err, context.Canceled) { // by a signal, not by the failure of a part, or for a restore
+		s.drain(parts)
+		err = nil
 	}
-	return nil
+	parts.endAll()
+	tell()
+	return err
 }
 
 // listen binds all sockets and returns the functions that serve them, by the name of
@@ -337,13 +335,15 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 		return nil, err
 	}
 	cfg := s.Live.Farm().Config.Server
-	nodes, err := s.listenNodes(cfg.HTTP, s.http.Listen)
+	inherited := s.inheritSockets()
+	defer inherited.Close()
+	nodes, err := s.listenNodes(cfg.HTTP, inherited, s.http.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("http: %w", network.InUse(err))
 	}
 	var secure []net.Listener
 	if s.http.TLS != nil {
-		l, err := s.listenNodes(cfg.HTTPS, s.http.ListenTLS)
+		l, err := s.listenNodes(cfg.HTTPS, inherited, s.http.ListenTLS)
 		if err != nil {
 			return nil, fmt.Errorf("https: %w", network.InUse(err))
 		}
@@ -367,8 +367,14 @@ func (s *Server) Close() {
 	if s.clusters != nil {
 		s.clusters.Close()
 	}
+	if s.Web != nil && s.Web.Named != nil {
+		s.Web.Named.Close()
+	}
 	if err := s.Store.Close(); err != nil {
 		s.log.Error("state not stored", "err", err)
+	}
+	for _, l := range s.sockets { // last: until now connections could wait
+		_ = l.Close() // nobody accepts any more
 	}
 }
 

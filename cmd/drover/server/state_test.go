@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,4 +50,21 @@ func TestStateIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
+}
+
+// A state directory that others can write to is refused, as a key that they can read.
+func TestStateMode(t *testing.T) {
+	testServer(t).Close()
+	for mode, good := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o775: false, 0o702: false, os.ModeSticky | 0o777: false} {
+		if err := os.Chmod("state", mode); err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(Options{Config: "drover.yaml", State: "state", Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			s.Close()
+		}
+		if (err == nil) != good || err != nil && !strings.Contains(err.Error(), "state directory state: others can write to it") {
+			t.Errorf("mode %v: got %v", mode, err)
+		}
+	}
 }

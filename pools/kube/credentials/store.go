@@ -20,10 +20,10 @@ const maxStore = 64 << 20
 // counts only as long as its kubeconfig has the one that it replaces. The zero value is a
 // store in RAM. All methods may be called from several goroutines.
 type Store struct {
-	path string
+	file atomicfile.Kept // without a path: in RAM alone
 	now  func() time.Time
 
-	mu  sync.Mutex
+	mu  sync.Mutex         // never held while the disk works
 	all map[string]renewed // by cluster
 }
 
@@ -37,7 +37,7 @@ type renewed struct {
 // used is an error, with which the store is empty, too: its clusters have the tokens of their
 // kubeconfigs.
 func Open(path string, now func() time.Time) (*Store, error) {
-	s := &Store{path: path, now: now, all: map[string]renewed{}}
+	s := &Store{file: atomicfile.Kept{Path: path, Mode: 0o600}, now: now, all: map[string]renewed{}}
 	data, err := atomicfile.Read(path, maxStore)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -63,8 +63,17 @@ func (s *Store) Token(cluster, given string) string {
 	return ""
 }
 
-// Set stores a token, durably. It drops the tokens that have ended.
+// Set stores a token. It drops the tokens that have ended. After an error the token is valid, and
+// not on disk yet.
 func (s *Store) Set(cluster, given, token string) error {
+	number, err := s.put(cluster, given, token)
+	if err != nil || s.file.Path == "" {
+		return err
+	}
+	return s.file.Wait(number)
+}
+
+func (s *Store) put(cluster, given, token string) (number uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := map[string]renewed{}
@@ -74,17 +83,15 @@ func (s *Store) Set(cluster, given, token string) error {
 		}
 	}
 	next[cluster] = renewed{digest(given), token}
-	if s.path != "" {
-		data, err := json.MarshalIndent(next, "", "  ")
-		if err == nil {
-			err = atomicfile.Write(s.path, append(data, '\n'), 0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	s.all = next
-	return nil
+	if s.file.Path == "" {
+		return 0, nil
+	}
+	data, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return 0, err
+	}
+	return s.file.Put(append(data, '\n')), nil
 }
 
 func digest(token string) string {

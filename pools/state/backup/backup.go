@@ -57,8 +57,9 @@ type File struct {
 // Backup is a backup that was read. It has a state.
 type Backup struct {
 	Manifest
-	raw  []byte            // the file
-	data map[string][]byte // by name
+	path  string // of the file
+	sum   string // its SHA-256, hexadecimal
+	state []byte // the content of [state.FileName]
 }
 
 // Write writes a backup of the state directory dir to the file path, with mode 0600. After a

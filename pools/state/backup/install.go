@@ -57,16 +57,16 @@ func finish(dir string, lock *os.File, step func()) (*Backup, error) {
 		}
 		step()
 	}
-	for _, f := range b.Files {
-		if f.Name == state.FileName {
-			continue // it is locked, and stays the file that it is
+	if err := b.unpack(func(name string, fill func(*os.File) error) error {
+		if name == state.FileName {
+			return nil // it is locked, and stays the file that it is
 		}
-		if err := atomicfile.Write(filepath.Join(dir, f.Name), b.data[f.Name], 0o600); err != nil {
-			return nil, err
-		}
-		step()
+		defer step()
+		return atomicfile.Create(filepath.Join(dir, name), 0o600, fill)
+	}); err != nil {
+		return nil, err
 	}
-	if err := rewrite(lock, b.data[state.FileName]); err != nil {
+	if err := rewrite(lock, b.state); err != nil {
 		return nil, err
 	}
 	step()

@@ -1,8 +1,6 @@
 package backup
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -18,8 +16,13 @@ const Proposed = "restore.proposed"
 
 // Propose lays the backup ready in dir, and returns its SHA-256.
 func (b *Backup) Propose(dir string) (sum string, err error) {
-	digest := sha256.Sum256(b.raw)
-	return hex.EncodeToString(digest[:]), atomicfile.Write(filepath.Join(dir, Proposed), b.raw, 0o600)
+	return b.sum, b.copyTo(filepath.Join(dir, Proposed))
+}
+
+// IsProposed reports whether a backup lies ready in dir. It does not write to the disk.
+func IsProposed(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, Proposed))
+	return err == nil
 }
 
 // Withdraw removes a backup that was laid ready in dir.
@@ -39,7 +42,7 @@ func CheckProposed(dir, sum string) error {
 	if err != nil {
 		return err
 	}
-	if digest := sha256.Sum256(b.raw); hex.EncodeToString(digest[:]) != sum {
+	if b.sum != sum {
 		return pools.Hint("run drover restore --now again", "another backup lies ready in the state directory")
 	}
 	return nil

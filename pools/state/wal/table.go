@@ -3,6 +3,8 @@ package wal
 import (
 	"errors"
 	"sync"
+
+	"drover/pools/atomicfile"
 )
 
 // Errors of a write.
@@ -14,7 +16,7 @@ var (
 	ErrBusy = errors.New("too many writes wait for the disk")
 
 	// ErrHangs gives up a write because the disk takes none.
-	ErrHangs = errors.New("the disk hangs: it has taken no write for some time")
+	ErrHangs = atomicfile.ErrHangs
 )
 
 // TableID is the number of a table in the log, 1 or more.

@@ -32,15 +32,13 @@ import (
 	"sync"
 	"text/template"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // Lifetime is the time that a link is valid.
 const Lifetime = 10 * time.Minute
 
 const (
-	maxConnections = 16
+	maxConnections = 16      // that have sent no request
 	maxHeader      = 8 << 10 // bytes
 	headerTimeout  = 10 * time.Second
 	writeTimeout   = 5 * time.Minute // for the bundle, of some hundred MiB
@@ -108,11 +106,13 @@ func (i *Invitation) Serve(ctx context.Context) error {
 	}
 	server := &http.Server{
 		Handler: i, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
+		ConnState: new(waiting).observe,
 		ErrorLog:  slog.NewLogLogger(i.Log.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{i.cert}, MinVersion: tls.VersionTLS12},
 	}
+	server.SetKeepAlivesEnabled(false) // a connection that waits is one without a request
 	serving := make(chan error, 1)
-	go func() { serving <- server.ServeTLS(netutil.LimitListener(i.listener, maxConnections), "", "") }()
+	go func() { serving <- server.ServeTLS(i.listener, "", "") }()
 	var err error
 	select {
 	case err = <-i.done:

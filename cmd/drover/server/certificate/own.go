@@ -48,7 +48,7 @@ type Own struct {
 // Open reads the authority, or makes it, and issues a certificate.
 func (o *Own) Open() error {
 	file := filepath.Join(o.Dir, OwnKey)
-	text, isNew, err := atomicfile.ReadOrMake(file, func() ([]byte, error) {
+	text, isNew, err := atomicfile.ReadOrMakeKey(file, true, func() ([]byte, error) {
 		data, err := pki.NewAuthority("drover API", o.Now())
 		return append(data[pki.SigningKey], data[pki.SigningCert]...), err
 	})

@@ -16,15 +16,26 @@ const (
 	maxText     = 512  // bytes of a line
 )
 
+// hexDigits are hexadecimal digits, in any case, with quotes and what does not print between them,
+// also as the kernel writes that (\x00).
+const hexDigits = `(?:[0-9A-Fa-f](?:\\x[0-9A-Fa-f]{2}|[^ -~]|["'\\])*)`
+
 // secrets match what lines must not show: the nonce of a boot, which the kernel prints with its
-// command line, and a bootstrap token, which kubeadm prints in some of its errors.
+// command line, and a bootstrap token, which kubeadm prints in some of its errors. A nonce has 64
+// digits: so many are masked behind any name, though they can be a digest.
 var secrets = []struct {
 	pattern *regexp.Regexp
 	instead string
 }{
-	{regexp.MustCompile(`(drover\.nonce=)[0-9A-Fa-f]+`), "${1}…"},
+	{regexp.MustCompile(`(?i)(drover[._]nonce["']?\s*[=:]\s*["']?)` + hexDigits + `+`), "${1}…"},
+	{regexp.MustCompile(hexDigits + `{64,}`), "…"},
 	{regexp.MustCompile(`[a-z0-9]{6}\.[a-z0-9]{16}`), "[token]"},
 }
+
+var (
+	laterFragment = regexp.MustCompile(`^[^;]*,ncfrag=[1-9]`)
+	cutDigits     = regexp.MustCompile(`^(\[[^]]*\] )[0-9A-Fa-f]{4,}`)
+)
 
 // Parse returns the lines of a datagram, without what does not print and without secrets:
 //
@@ -36,17 +47,22 @@ var secrets = []struct {
 //
 // Anything else is text, too.
 func Parse(datagram []byte) (lines []string) {
-	extended := false
+	extended, first := false, true
 	for part := range bytes.Lines(datagram[:min(len(datagram), maxDatagram)]) {
 		text := string(bytes.TrimRight(part, "\r\n\x00"))
 		if extended && strings.HasPrefix(text, " ") {
 			continue
 		}
+		text = strings.ReplaceAll(text, "\x00", "")
 		if rest, ok := cutHeader(text); ok {
+			if first && laterFragment.MatchString(text) { // it may begin in the middle of a nonce
+				rest = cutDigits.ReplaceAllString(rest, "${1}…")
+			}
 			text, extended = rest, true
 		} else {
 			text = cutPriority(text)
 		}
+		first = false
 		for _, s := range secrets {
 			text = s.pattern.ReplaceAllString(text, s.instead)
 		}

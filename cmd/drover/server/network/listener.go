@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -102,20 +103,39 @@ func InUse(err error) error {
 
 // Listener accepts connections at several addresses of this host, which may change.
 type Listener struct {
-	port   string
-	log    *slog.Logger
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+	port      string
+	log       *slog.Logger
+	inherited *Inherited
+	conns     chan net.Conn
+	closed    chan struct{}
+	once      sync.Once
+	accepting sync.WaitGroup
 
-	mu   sync.Mutex
-	open map[netip.Addr]net.Listener // by address; the zero Addr is all
+	mu       sync.Mutex
+	open     map[netip.Addr]net.Listener // by address; the zero Addr is all
+	released bool
 }
 
-// NewListener returns a listener at a port. It listens at no address yet.
-func NewListener(port string, log *slog.Logger) *Listener {
-	return &Listener{port: port, log: log, conns: make(chan net.Conn), closed: make(chan struct{}), open: map[netip.Addr]net.Listener{}}
+// NewListener returns a listener at a port. It listens at no address yet. A server before may have
+// left sockets.
+func NewListener(port string, inherited *Inherited, log *slog.Logger) *Listener {
+	l := newListener()
+	l.port, l.inherited, l.log = port, inherited, log
+	return l
 }
+
+func newListener() *Listener {
+	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{}), open: map[netip.Addr]net.Listener{}}
+}
+
+// add accepts the connections of a socket. It requires that the lock is held, once others know l.
+func (l *Listener) add(a netip.Addr, inner net.Listener) {
+	l.open[a] = inner
+	l.accepting.Go(func() { l.accept(inner) })
+}
+
+// stop ends Accept.
+func (l *Listener) stop() { l.once.Do(func() { close(l.closed) }) }
 
 // Bind listens at these addresses, and no longer at others; nil is all addresses of the
 // host. An address that the host does not have is left out.
@@ -125,6 +145,9 @@ func (l *Listener) Bind(addresses []netip.Addr) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.released {
+		return nil
+	}
 	for a, inner := range l.open {
 		if !slices.Contains(addresses, a) {
 			_ = inner.Close() // it accepts no more in any case
@@ -140,7 +163,7 @@ func (l *Listener) Bind(addresses []netip.Addr) error {
 		if a.IsValid() {
 			host = a.String()
 		}
-		inner, err := net.Listen("tcp", net.JoinHostPort(host, l.port))
+		inner, err := l.inherited.Listen(net.JoinHostPort(host, l.port))
 		if errors.Is(err, syscall.EADDRNOTAVAIL) || a.Is6() && err != nil { // an IPv6 address is not ready at once (RFC 4862, section 5.4)
 			l.log.Debug("not listening yet", "address", a, "err", err)
 			continue
@@ -149,8 +172,7 @@ func (l *Listener) Bind(addresses []netip.Addr) error {
 			errs = append(errs, err)
 			continue
 		}
-		l.open[a] = inner
-		go l.accept(inner)
+		l.add(a, inner)
 	}
 	return errors.Join(errs...)
 }
@@ -160,7 +182,7 @@ func (l *Listener) accept(inner net.Listener) {
 	for {
 		c, err := inner.Accept()
 		switch {
-		case errors.Is(err, net.ErrClosed):
+		case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded): // or released
 			return
 		case err != nil: // the process has no file descriptor left
 			time.Sleep(50 * time.Millisecond)
@@ -187,7 +209,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // Close implements [net.Listener].
 func (l *Listener) Close() error {
-	l.once.Do(func() { close(l.closed) })
+	l.stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
@@ -200,6 +222,11 @@ func (l *Listener) Close() error {
 
 // Addr implements [net.Listener].
 func (l *Listener) Addr() net.Addr {
+	if l.port == "" { // fixed
+		for _, inner := range l.open {
+			return inner.Addr()
+		}
+	}
 	a, _ := net.ResolveTCPAddr("tcp", ":"+l.port) // for messages alone
 	return a
 }
