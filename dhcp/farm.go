@@ -53,7 +53,8 @@ type Taker interface {
 	Leave(mac pools.MAC, keep netip.Addr, now time.Time)
 	// Release frees addr when mac holds it. Otherwise it does nothing.
 	Release(mac pools.MAC, addr netip.Addr, now time.Time)
-	// Decline quarantines addr for a while, because an unknown machine uses it.
+	// Decline quarantines addr for a while, because an unknown machine uses it. Offer gives it,
+	// as fresh, when nothing else is left.
 	// When mac neither holds addr nor was offered it, Decline does nothing and
 	// returns false.
 	Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool

@@ -2,6 +2,7 @@ package state
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,9 +13,8 @@ import (
 // quarantine is the time for which a declined address is not assigned. It is a
 // compromise, since RFC 2131 leaves the time open. A device that uses an address without
 // a lease usually has it configured by hand, and keeps it for days; each new attempt to
-// lease the address makes a client restart. But a card that declines every address, or a
-// host that answers every ARP probe, can put a whole range out of service. The operator
-// can end a quarantine earlier with [Leases.End].
+// lease the address makes a client restart. It yields to need: a full range gives the address
+// anew. The operator can end a quarantine earlier with [Leases.End].
 const quarantine = time.Hour
 
 // maxWhy limits the reason of a quarantine, in bytes: a client can supply part of it.
@@ -55,7 +55,7 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	} else {
 		return false
 	}
-	if !l.makeRoom(addr, now) {
+	if !l.makeRoom(mac, addr, now) {
 		return false
 	}
 	l.withdraw(mac)
@@ -64,16 +64,15 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	return true
 }
 
-// makeRoom drops what gives way to a quarantine of addr. It reports whether there is room.
-func (l *Leases) makeRoom(addr netip.Addr, now time.Time) bool {
+// makeRoom drops what gives way to a quarantine of addr that mac causes. It reports whether there
+// is room.
+func (l *Leases) makeRoom(mac pools.MAC, addr netip.Addr, now time.Time) bool {
 	old := l.byAddr[addr]
-	var evicted *keptLease
-	ok := true
-	switch {
-	case old != nil && old.Declined != "": // it takes that place
-	case len(l.bad) >= l.quarantineLimit():
-		evicted = l.bad[0]
-	case old == nil:
+	if old != nil && old.Declined != "" { // it takes that place
+		l.forget(old)
+	}
+	evicted, ok := l.excess(mac, 1), true
+	if evicted == nil && old == nil {
 		evicted, ok = l.surplus(now)
 	}
 	if evicted != nil {
@@ -81,6 +80,17 @@ func (l *Leases) makeRoom(addr netip.Addr, now time.Time) bool {
 		l.engine.Async(wal.Change{Table: l.table, Key: evicted.Address.AsSlice()})
 	}
 	return ok
+}
+
+// excess returns the quarantine that ends when mac causes more of them, or nil.
+func (l *Leases) excess(mac pools.MAC, more int) *keptLease {
+	if own := l.by[mac]; len(own)+more > maxDeclined {
+		return slices.MinFunc(own, func(a, b *keptLease) int { return a.end.Compare(b.end) })
+	}
+	if l.bad.len()+more > max(l.limit/quarantineShare, 1) {
+		return l.bad.oldest()
+	}
+	return nil
 }
 
 // reason returns why, cut to maxWhy. It is never empty, since an empty reason means no
