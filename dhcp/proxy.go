@@ -42,7 +42,7 @@ func (a *answer) proxy() *Message {
 		a.observe(a.req.informed())
 	case dhcpv4.MessageTypeRelease:
 		a.x.Address = a.req.ciaddr()
-		a.leases.Release(a.MAC, a.x.Address, a.now)
+		a.leases.Release(a.plan, a.x.Address, a.now)
 	case dhcpv4.MessageTypeDecline:
 		a.x.Address = a.req.requestedOption()
 		a.leases.Leave(a.MAC, netip.Addr{}, a.now)

@@ -46,7 +46,7 @@ func loadLeases(s *state.Store, share int, began time.Time, say func(string, ...
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		declined := rand.IntN(150) == 0 && decline(s, p.MAC, a, now, say)
+		declined := rand.IntN(150) == 0 && decline(s, p, a, now, say)
 		if declined {
 			if a, _, err = s.Leases.Offer(p, netip.Addr{}, now); err != nil {
 				continue
@@ -69,15 +69,15 @@ func loadLeases(s *state.Store, share int, began time.Time, say func(string, ...
 		}
 		if rand.IntN(6) == 0 {
 			say("end %s", p.MAC)
-			s.Leases.Release(p.MAC, a, now)
+			s.Leases.Release(p, a, now)
 		}
 	}
 }
 
-func decline(s *state.Store, mac pools.MAC, a netip.Addr, now time.Time, say func(string, ...any)) bool {
-	say("end %s", mac)
-	say("decline %s %s %d", mac, a, now.UnixNano())
-	return s.Leases.Decline(mac, a, "test", now)
+func decline(s *state.Store, p *resolve.Plan, a netip.Addr, now time.Time, say func(string, ...any)) bool {
+	say("end %s", p.MAC)
+	say("decline %s %s %d", p.MAC, a, now.UnixNano())
+	return s.Leases.Decline(p, a, "test", now)
 }
 
 // span is a time in which an address was acknowledged to be one machine's, or

@@ -91,21 +91,21 @@ func newLeases(e engine, table wal.TableID, o Options) *Leases {
 // load adds a lease, which ends no later than its term from now. If a machine has two,
 // which a failed write can cause, it keeps the one that lasts longer.
 func (l *Leases) load(key, value []byte) error {
-	lease, term, err := parseLease(key, value)
+	lease, err := parseLease(key, value)
 	if err != nil {
 		return fmt.Errorf("lease %x: %w", key, err)
 	}
-	if term == 0 {
-		if term = l.longest; lease.Declined != "" {
-			term = quarantine
+	if lease.term == 0 {
+		if lease.term = l.longest; lease.Declined != "" {
+			lease.term = quarantine
 		}
 	}
-	end := within(lease.Expires, term, l.opened)
-	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.end.After(end) {
+	lease.end = within(lease.Expires, lease.term, l.opened)
+	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.end.After(lease.end) {
 		return nil
 	}
 	lease.Pool = unique.Make(lease.Pool).Value() // shares one string between leases
-	l.keep(lease, end, term, 0)
+	l.keep(lease)
 	if lease.Declined != "" {
 		l.forget(l.excess(lease.MAC, 0)) // stored by an older version; the snapshot of the start omits it
 	}
@@ -115,7 +115,7 @@ func (l *Leases) load(key, value []byte) error {
 func (l *Leases) each(put func(key, value []byte), between func() error) error {
 	var value []byte
 	return wal.Visit(&l.mu, l.byAddr, func(addr netip.Addr, e *keptLease) error {
-		value = appendLease(value[:0], &e.Lease, e.term)
+		value = appendLease(value[:0], e)
 		put(addr.AsSlice(), value)
 		return nil
 	}, between)
@@ -164,6 +164,10 @@ func (l *Leases) Commit(p *resolve.Plan, addr netip.Addr, now time.Time) (wait f
 	old := l.byMAC[p.MAC]
 	if old != nil && old.serves(p, addr, now.Add(p.Lease.D())) && !l.engine.Lost(old.stored) {
 		l.withdraw(p.MAC)
+		if client := hashClient(p.Query().ClientID); client != old.client {
+			old.client = client // another program of the same boot, which need not wait for the disk
+			l.engine.Async(putLease(l.table, old))
+		}
 		return l.waitFor(old.stored), nil
 	}
 	evicted, err := l.evict(p.MAC, addr, now)
@@ -177,15 +181,17 @@ func (l *Leases) Commit(p *resolve.Plan, addr netip.Addr, now time.Time) (wait f
 	if old != nil && old.Address != addr {
 		changes = append(changes, wal.Change{Table: l.table, Key: old.Address.AsSlice()})
 	}
-	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.UTC()}
-	t, err := l.engine.Put(append(changes, putLease(l.table, &lease, term))...)
-	if err != nil {
+	lease := keptLease{
+		Lease: pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.UTC()},
+		end:   end, term: term, client: hashClient(p.Query().ClientID),
+	}
+	if lease.stored, err = l.engine.Put(append(changes, putLease(l.table, &lease))...); err != nil {
 		return nil, fmt.Errorf("lease of %s: %w", addr, err)
 	}
 	l.withdraw(p.MAC)
 	l.forget(evicted)
-	l.keep(lease, end, term, t)
-	return l.waitFor(t), nil
+	l.keep(lease)
+	return l.waitFor(lease.stored), nil
 }
 
 func (l *Leases) waitFor(t wal.Ticket) func() error {

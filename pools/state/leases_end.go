@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/pools/state/wal"
 )
 
@@ -20,15 +21,22 @@ const quarantine = time.Hour
 // maxWhy limits the reason of a quarantine, in bytes: a client can supply part of it.
 const maxWhy = 200
 
-// Release ends the lease that a machine has of addr, if any. The machine gets the same
+// Release ends the lease that the machine of p has of addr, if any. The machine gets the same
 // address again unless another machine has got it. The end is stored asynchronously: if
-// a crash loses it, the lease expires.
-func (l *Leases) Release(mac pools.MAC, addr netip.Addr, now time.Time) {
+// a crash loses it, the lease expires. Release returns false, and does nothing, if the lease has
+// another client identifier than the query of p.
+func (l *Leases) Release(p *resolve.Plan, addr netip.Addr, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.byMAC[mac]; e != nil && e.Address == addr && e.inForce(now) {
-		l.end(e, now)
+	e := l.byMAC[p.MAC]
+	if e == nil || e.Address != addr || !e.inForce(now) {
+		return true
 	}
+	if e.client.other(hashClient(p.Query().ClientID)) {
+		return false
+	}
+	l.end(e, now)
+	return true
 }
 
 // Leave ends the lease of a machine that boots again, unless it is a lease of keep.
@@ -40,17 +48,18 @@ func (l *Leases) Leave(mac pools.MAC, keep netip.Addr, now time.Time) {
 	}
 }
 
-// Decline puts addr in quarantine for an hour if the machine has a lease or an offer of
-// it, else it does nothing and returns false. Nor does it if leases in force leave no room.
+// Decline puts addr in quarantine for an hour if the machine of p has an offer of it, or a lease
+// without another client identifier, else it does nothing and returns false. Nor does it if leases in force leave no room.
 // why is the reason that [Leases.List] shows.
-func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool {
+func (l *Leases) Decline(p *resolve.Plan, addr netip.Addr, why string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow(now)
+	mac := p.MAC
 	lease := pools.Lease{MAC: mac, Address: addr, Declined: reason(why)}
 	if f, ok := l.offers.of(mac, now); ok && f.addr == addr {
 		lease.Node, lease.Pool = f.node, f.pool
-	} else if e := l.byMAC[mac]; e != nil && e.Address == addr && e.inForce(now) {
+	} else if e := l.byMAC[mac]; e != nil && e.Address == addr && e.inForce(now) && !e.client.other(hashClient(p.Query().ClientID)) {
 		lease.Node, lease.Pool = e.Node, e.Pool
 	} else {
 		return false
@@ -60,7 +69,7 @@ func (l *Leases) Decline(mac pools.MAC, addr netip.Addr, why string, now time.Ti
 	}
 	l.withdraw(mac)
 	// A lease of addr is the machine's own or expired, else it would not be offered.
-	l.keepAsync(lease, now.Add(quarantine), quarantine)
+	l.keepAsync(keptLease{Lease: lease, end: now.Add(quarantine), term: quarantine})
 	return true
 }
 
@@ -121,14 +130,14 @@ func (l *Leases) End(addr netip.Addr, mac pools.MAC, now time.Time) bool {
 
 // end ends a lease or a quarantine before its time.
 func (l *Leases) end(e *keptLease, now time.Time) {
-	lease := e.Lease
-	lease.Released = true
-	l.keepAsync(lease, now, e.term)
+	lease := *e
+	lease.Released, lease.end, lease.stored = true, now, 0
+	l.keepAsync(lease)
 }
 
 // keepAsync keeps a lease and stores it asynchronously.
-func (l *Leases) keepAsync(lease pools.Lease, end time.Time, term time.Duration) {
-	lease.Expires = end.UTC()
-	l.keep(lease, end, term, 0)
-	l.engine.Async(putLease(l.table, &lease, term))
+func (l *Leases) keepAsync(lease keptLease) {
+	lease.Expires = lease.end.UTC()
+	l.keep(lease)
+	l.engine.Async(putLease(l.table, &lease))
 }

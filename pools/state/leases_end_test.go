@@ -163,7 +163,7 @@ func TestNodesOwnAddress(t *testing.T) {
 	if err := commit(s.Leases, reserving(9, plan)(4), addr(9), epoch.Add(time.Hour)); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("unknown hardware: got %v, want ErrRefused", err)
 	}
-	if !s.Leases.Decline(mac(2), addr(9), "", epoch) {
+	if !s.Leases.Decline(plan(2), addr(9), "", epoch) {
 		t.Error("the node cannot decline its address")
 	}
 	if err := commit(s.Leases, node(2, "m1"), addr(9), epoch); err != nil {
@@ -203,8 +203,8 @@ func TestByPool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Leases.Release(mac(2), addr(3), epoch)
-	s.Leases.Decline(mac(3), addr(4), "", epoch)
+	s.Leases.Release(plan(2), addr(3), epoch)
+	s.Leases.Decline(plan(3), addr(4), "", epoch)
 	if got := s.Leases.ByPool(epoch); len(got) != 2 || got["a"] != 1 || got["b"] != 1 {
 		t.Errorf("got %v, want one each", got)
 	}

@@ -175,12 +175,12 @@ func (m *model) play(t *testing.T, l *state.Leases, step string, what byte, p *r
 	}
 	switch what {
 	case 0:
-		l.Release(p.MAC, a, now)
+		l.Release(p, a, now)
 		if m.holds(p.MAC, a, now) {
 			m.end(a, now)
 		}
 	case 1:
-		same("Decline", l.Decline(p.MAC, a, "test", now), m.decline(p.MAC, a, now))
+		same("Decline", l.Decline(p, a, "test", now), m.decline(p.MAC, a, now))
 	case 2:
 		if holder := m.at[a].mac; holder != p.MAC {
 			same("End of another's", l.End(a, p.MAC, now), false)

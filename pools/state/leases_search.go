@@ -27,6 +27,7 @@ type keptLease struct {
 	due    time.Time     // when another machine can get the address: see free; and the end of any offer of it
 	index  int           // in its queue
 	stored wal.Ticket    // of its write
+	client clientHash    // of the request that it was given to last
 }
 
 // inForce reports whether the address is leased or in quarantine at that time.
@@ -209,14 +210,14 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 }
 
 // keep replaces the leases of the machine and of the address by lease. The caller has
-// checked that no other machine needs them. term is the time from its commit to its end.
-func (l *Leases) keep(lease pools.Lease, end time.Time, term time.Duration, t wal.Ticket) {
-	lease.Expires = end.UTC()
+// checked that no other machine needs them.
+func (l *Leases) keep(lease keptLease) {
+	lease.Expires, lease.due = lease.end.UTC(), lease.free()
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
 		l.unindex(e)
-		e.Lease, e.end, e.term, e.stored = lease, end, term, t
-		e.due = e.free()
+		lease.index = e.index
+		*e = lease
 		l.index(e)
 		l.queueOf(e).fix(e)
 		return
@@ -225,8 +226,7 @@ func (l *Leases) keep(lease pools.Lease, end time.Time, term time.Duration, t wa
 	if lease.Declined == "" {
 		l.forget(l.byMAC[lease.MAC])
 	}
-	e = &keptLease{Lease: lease, end: end, term: term, stored: t}
-	e.due = e.free()
+	e = &lease
 	l.byAddr[lease.Address] = e
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e

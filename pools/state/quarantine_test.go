@@ -18,7 +18,7 @@ func TestQuarantineIsLogged(t *testing.T) {
 	if _, _, err := s.Leases.Offer(plan(1), addr(3), epoch); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Leases.Decline(mac(1), addr(3), "in use by <52:54:00:ab:cd:ef> \"\xff"+strings.Repeat("x", 1000), epoch) {
+	if !s.Leases.Decline(plan(1), addr(3), "in use by <52:54:00:ab:cd:ef> \"\xff"+strings.Repeat("x", 1000), epoch) {
 		t.Fatal("Decline: got false")
 	}
 	s = reopen(t, s, dir)
@@ -63,7 +63,7 @@ func declineAll(t *testing.T, l *state.Leases, machines int) (now time.Time) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !l.Decline(mac(n), a, "in use", now) {
+		if !l.Decline(plan(n), a, "in use", now) {
 			t.Fatalf("%s is not in quarantine", a)
 		}
 		now = now.Add(time.Second)
@@ -108,13 +108,13 @@ func TestQuarantinesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Leases.Decline(mac(0), a, "in use", now) {
+	if s.Leases.Decline(plan(0), a, "in use", now) {
 		t.Error("a quarantine has taken the place of a lease in force")
 	}
 	if err := commit(s.Leases, wide(0), a, now); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("one lease too many: got %v, want ErrRefused", err)
 	}
-	if !s.Leases.Decline(mac(1000+limit-1), last, "in use", now) {
+	if !s.Leases.Decline(plan(1000+limit-1), last, "in use", now) {
 		t.Error("no quarantine in the place of the machine's own lease")
 	}
 	if got := len(s.Leases.List()); got != limit {
@@ -134,7 +134,7 @@ func TestQuarantinesOfOneMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !s.Leases.Decline(mac(1), a, "in use", now) {
+		if !s.Leases.Decline(plan(1), a, "in use", now) {
 			t.Fatalf("%s is not in quarantine", a)
 		}
 	}
@@ -158,7 +158,7 @@ func TestDeclinedRange(t *testing.T) {
 	s := open(t, t.TempDir())
 	for n := range 4 {
 		a, _, err := s.Leases.Offer(plan(n), netip.Addr{}, epoch)
-		if err != nil || !s.Leases.Decline(mac(n), a, "in use", epoch.Add(time.Duration(n)*time.Millisecond)) {
+		if err != nil || !s.Leases.Decline(plan(n), a, "in use", epoch.Add(time.Duration(n)*time.Millisecond)) {
 			t.Fatalf("decline %s: %v", a, err)
 		}
 	}

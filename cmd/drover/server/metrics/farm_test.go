@@ -17,6 +17,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/resolve"
 	"drover/pools/state"
 )
 
@@ -84,7 +85,7 @@ func leased(t *testing.T, store *state.Store, live *config.Live) {
 	farmtest.Lease(t, store.Leases, rest.Name, a, rest.Range.Last)
 	farmtest.Lease(t, store.Leases6, rest.Name, a, rest.Range6.Last)
 	farmtest.Lease(t, store.Leases, rest.Name, b, rest.Range.Last.Prev())
-	if !store.Leases.Decline(b, rest.Range.Last.Prev(), "in use", time.Now()) {
+	if !store.Leases.Decline(&resolve.Plan{MAC: b}, rest.Range.Last.Prev(), "in use", time.Now()) {
 		t.Fatal("the address was not declined")
 	}
 }
