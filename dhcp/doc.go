@@ -92,7 +92,7 @@
 // # What it does not know
 //
 // The package does not know sockets, queues, the clock, and how a machine is found.
-// It does not support hardware other than Ethernet and InfiniBand, authentication (RFC
+// It does not support hardware other than Ethernet (types 1 and 6) and InfiniBand, authentication (RFC
 // 3118), forced renewal, rapid commit, DDNS, and DHCPv6. It does not know that two nodes swapped addresses
 // in the config until each of them has booted.
 package dhcp

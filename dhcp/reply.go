@@ -296,6 +296,7 @@ func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	if a.relayPort {
 		m.relayPort = a.req.Port
 	}
+	m.htype = a.req.header[1]
 	if a.req.infiniBand() {
 		m.infiniBand = true
 		m.flags |= broadcastFlag

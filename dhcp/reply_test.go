@@ -184,7 +184,7 @@ func TestMalformed(t *testing.T) {
 		packet *dhcpv4.DHCPv4
 	}{
 		{"a reply", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.OpCode = dhcpv4.OpcodeBootReply })},
-		{"token ring", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.HWType = 6 })},
+		{"ARCNET", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.HWType = 7 })},
 		{"short hardware address", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.ClientHWAddr = d.ClientHWAddr[:4] })},
 		{"long hardware address", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.ClientHWAddr = make([]byte, 16) })},
 		{"no hardware address", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.ClientHWAddr = nil })},
