@@ -99,7 +99,7 @@ func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 	}
 	for i := range a.plan.Options {
 		opt := &a.plan.Options[i]
-		if !reserved(opt.Code) && a.includes(opt.Code) {
+		if !reserved(opt.Code) && opt.For(a.Class) && (opt.Forced || a.includes(opt.Code)) {
 			m.options.Set(opt.Code, opt.Data)
 		}
 	}

@@ -79,8 +79,9 @@ func (a *answer) boots() bool { return a.netboot() && a.plan.Boot.File != "" }
 // siaddr and file from this reply, and addresses from the other server's.
 func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 	m := a.newReply(t)
-	for _, opt := range a.plan.Options {
-		if opt.Code == wire.OptVendor || opt.Code == wire.OptIPXE {
+	for i := range a.plan.Options {
+		opt := &a.plan.Options[i]
+		if (opt.Code == wire.OptVendor || opt.Code == wire.OptIPXE || opt.Forced) && !reserved(opt.Code) && opt.For(a.Class) {
 			m.options.Set(opt.Code, opt.Data)
 		}
 	}

@@ -109,6 +109,9 @@ type Option struct {
 	Name string `json:"name,omitempty"` // "ntp-server"; empty when set by number and without a known name
 	Text string `json:"value"`          // as the operator wrote it
 	Data []byte `json:"-"`              // RFC 2132 encoding
+
+	Class  string `json:"class,omitempty"`  // the vendor class that it is for, with *; it then replaces the option without one
+	Forced bool   `json:"forced,omitempty"` // sent unasked
 }
 
 // Option6 is an option of DHCPv6 ready for the wire.
@@ -117,6 +120,8 @@ type Option6 struct {
 	Name string `json:"name,omitempty"`
 	Text string `json:"value"` // as the operator wrote it
 	Data []byte `json:"-"`
+
+	Forced bool `json:"forced,omitempty"` // sent unasked
 }
 
 // Settings are the tags of a node, merged.
