@@ -63,6 +63,9 @@ func (m *Message) Append(b []byte) []byte {
 	b = append(b, cookie[:]...)
 	for _, code := range m.order {
 		b = wire.AppendOption(b, code, m.options.Get(code))
+		if code == wire.OptBootFile {
+			b = append(b, wire.OptPad) // see nameEnd
+		}
 	}
 	b = append(b, wire.OptEnd)
 	// A BOOTP message has 300 bytes. Some relay agents drop shorter ones.

@@ -12,6 +12,7 @@ type Query struct {
 	MAC      pools.MAC
 	Firmware pools.Firmware // empty for a plain DHCP client
 	IPXE     bool           // the client is already iPXE: it gets its script, not a loader
+	NoHTTP   bool           // iPXE lists its features (175), and HTTP is not among them; only DHCPv4 says so
 	Chained  bool           // another program of the same boot has asked before; only package machines knows
 	IPv6     bool           // the client asks over IPv6: the Plan has its addresses, networks and URLs of IPv6
 
