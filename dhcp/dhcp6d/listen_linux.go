@@ -69,7 +69,7 @@ func open(name string) (*sockets, error) {
 		err = packetio.SetReceiveBuffer(c.reader, receiveBuffer)
 	}
 	if err == nil {
-		err = askForStatus(c.reader)
+		err = packetio.AskForStatus(c.reader)
 	}
 	if err == nil {
 		c.writer, err = c.udp.SyscallConn()
@@ -79,16 +79,6 @@ func open(name string) (*sockets, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// askForStatus makes reads of a socket for frames say whether their checksums are computed.
-func askForStatus(c syscall.RawConn) (err error) {
-	var refused error
-	err = c.Control(func(fd uintptr) { refused = unix.SetsockoptInt(int(fd), unix.SOL_PACKET, unix.PACKET_AUXDATA, 1) })
-	if err = errors.Join(err, refused); err != nil {
-		return fmt.Errorf("status of frames: %w", err)
-	}
-	return nil
 }
 
 // listenUDP opens port 547 of an interface and joins the multicast groups. The frames are

@@ -1,7 +1,6 @@
 package dhcp6d
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"unsafe"
 
@@ -17,12 +16,8 @@ const batchLength = 32
 type batch struct {
 	headers [batchLength]packetio.Header
 	data    [batchLength]unix.Iovec
-	control [batchLength][controlSize]byte
+	control [batchLength][packetio.StatusSize]byte
 }
-
-// controlSize is that of a control message with a struct tpacket_auxdata (packet(7)), which begins
-// with the status of the frame.
-const controlSize = (unix.SizeofCmsghdr + int(unsafe.Sizeof(unix.TpacketAuxdata{})) + 7) &^ 7
 
 // set makes packet i be read into a buffer.
 func (b *batch) set(i int, buffer []byte) {
@@ -34,20 +29,14 @@ func (b *batch) set(i int, buffer []byte) {
 
 func (b *batch) size(i int) int { return int(b.headers[i].Size) }
 
-// summed reports whether packet i has its checksum. A packet of this host, or of a virtual machine on
-// it, has none yet: the card would compute it.
-func (b *batch) summed(i int) bool {
-	if b.headers[i].Controllen < unix.SizeofCmsghdr+4 {
-		return true
-	}
-	return binary.NativeEndian.Uint32(b.control[i][unix.SizeofCmsghdr:])&unix.TP_STATUS_CSUMNOTREADY == 0
-}
+// summed reports whether packet i has its checksum.
+func (b *batch) summed(i int) bool { return b.headers[i].Summed() }
 
 // read waits for packets and reads as many as there are.
 func (c *sockets) read(b *batch) (int, error) {
 	for i := range b.headers {
 		b.headers[i].Control = &b.control[i][0]
-		b.headers[i].SetControllen(controlSize)
+		b.headers[i].SetControllen(packetio.StatusSize)
 	}
 	return packetio.Receive(c.reader, b.headers[:])
 }

@@ -41,3 +41,34 @@ func TestPriorityTag(t *testing.T) {
 		}
 	}
 }
+
+// TestChecksum: a packet with a wrong UDP checksum gets silence, whatever socket reads it. Without a
+// checksum it counts (RFC 768). TestNoProbe has packets whose checksum the card would compute.
+func TestChecksum(t *testing.T) {
+	r := newRack(t)
+	s, _ := newServer()
+	r.serve(s)
+	r.reach(r.relay())
+	conn := r.frames(0)
+	everybody := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	for _, relayed := range []bool{false, true} {
+		frame := func(m pools.MAC) []byte {
+			if relayed {
+				return dhcpd.Frame(foreign[:], serverMAC[:], netip.MustParseAddrPort("10.28.0.254:67"), netip.AddrPortFrom(serverAddr, 67),
+					message(m, discover, giaddr("10.28.0.254")).ToBytes())
+			}
+			return dhcpd.Frame(m[:], everybody, netip.MustParseAddrPort("0.0.0.0:68"), netip.MustParseAddrPort("255.255.255.255:67"), here(m, discover))
+		}
+		wrong, none := frame(stray), frame(web1)
+		wrong[len(wrong)-1] ^= 1
+		none[40], none[41] = 0, 0
+		for _, f := range [][]byte{wrong, none} {
+			if _, err := conn.WriteTo(f, &packet.Addr{HardwareAddr: f[:6]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if x := r.next(); x.MAC != web1 || x.Reply != "OFFER" {
+			t.Errorf("relayed %t: got %q of %s, want an OFFER to %s", relayed, x.Decision, x.MAC, web1)
+		}
+	}
+}
