@@ -142,10 +142,10 @@ func (a *answer) declines(address netip.Addr) bool {
 	case address == a.plan.Address:
 		a.x.warn(fmt.Sprintf("somebody else uses %s, the address of node %q: find the machine that answers ARP for it", address, a.plan.Node))
 		if a.plan.Matched != "" {
-			a.leases.Release(a.MAC, address, a.now)
+			return a.leases.Release(a.plan, address, a.now)
 		}
 		return true
-	case !a.leases.Decline(a.MAC, address, "found in use by "+a.MAC.String(), a.now):
+	case !a.leases.Decline(a.plan, address, "found in use by "+a.MAC.String(), a.now):
 		return false
 	}
 	a.x.warn(fmt.Sprintf("somebody uses %s whom nobody knows: it is not leased for a while", address))

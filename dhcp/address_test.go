@@ -183,6 +183,29 @@ func TestDecline(t *testing.T) {
 	})
 }
 
+// TestOtherClientID: who has the MAC of a machine, but another client identifier, takes no lease
+// from it. Boot programs of one machine have several: the last one counts.
+func TestOtherClientID(t *testing.T) {
+	s, l := newServer()
+	s.Farm = farmOf(t, `
+subnets: [{cidr: 10.28.0.0/16}]
+pools: [{name: lobby, catchall: true, image: debian, range: 10.28.72.10-10.28.72.20}]
+`)
+	id := func(text string) dhcpv4.Modifier { return option(61, []byte(text)...) }
+	const at = "10.28.72.10"
+	play(t, s, []step{
+		{"a ROM", message(stray, discover, id("\x00rom")), "OFFER", at, dhcp.Offered},
+		{"", message(stray, request, serverID(serverAddr), requested(at), id("\x00rom")), "ACK", at, dhcp.Acknowledged},
+		{"the system behind it", message(stray, request, serverID(serverAddr), requested(at), id("\xffsystem")), "ACK", at, dhcp.Acknowledged},
+		{"another client", message(stray, release, serverID(serverAddr), ciaddr(at), id("\xffother")), "", "", dhcp.Unusable},
+		{"the ROM", message(stray, release, serverID(serverAddr), ciaddr(at), id("\x00rom")), "", "", dhcp.Unusable},
+		{"another declines it", message(stray, decline, serverID(serverAddr), requested(at), id("\xffother")), "", "", dhcp.Unusable},
+	})
+	wantHeld(t, l, stray, at)
+	play(t, s, []step{{"the system", message(stray, release, serverID(serverAddr), ciaddr(at), id("\xffsystem")), "", "", dhcp.Released}})
+	wantHeld(t, l, stray, "")
+}
+
 // TestCommitFails: the store refuses the lease, or fails.
 func TestCommitFails(t *testing.T) {
 	take := message(stray, request, serverID(serverAddr), requested("10.28.72.10"))

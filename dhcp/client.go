@@ -3,6 +3,7 @@ package dhcp
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -58,6 +59,7 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	}
 	c.UserClass, c.IPXE = userClass(req.options.Get(wire.OptUserClass))
 	c.IPXE = c.IPXE || req.options.Has(wire.OptIPXE)
+	c.NoHTTP = c.IPXE && lacksHTTP(req.options.Get(wire.OptIPXE))
 	c.Archs = Archs(c.Class, req.options.Get(wire.OptArch))
 	c.Firmware = pools.FirmwareOf(c.Class, c.Archs)
 	if req.bootp() && c.Class == "" && c.Archs == nil {
@@ -65,6 +67,9 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	}
 	if c.raspberryPi(req.options.Get(wire.OptMachineID)) {
 		c.Firmware = pools.RaspberryPi
+	}
+	if c.NoHTTP && c.Firmware.Loader() != "" {
+		c.leaveAside(errors.New("the boot script, which its iPXE cannot fetch without HTTP"))
 	}
 	for _, code := range req.options.Get(wire.OptParameters) {
 		c.parameters.Add(code)
@@ -143,6 +148,18 @@ func userClass(data []byte) (first string, ipxe bool) {
 		return string(data), false
 	}
 	return list[0], slices.Contains(list, ipxeClass)
+}
+
+// lacksHTTP reports whether an iPXE lists its features in option 175, and HTTP (19) is not among them.
+// Features are the sub-options from 16 to 79; others are versions and settings.
+func lacksHTTP(data []byte) bool {
+	features, http := false, false
+	err := wire.EachOption(data, func(code uint8, value []byte) {
+		if code >= 16 && code < 80 && len(value) == 1 && value[0] != 0 {
+			features, http = true, http || code == 19
+		}
+	})
+	return err == nil && features && !http
 }
 
 const ipxeClass = "iPXE"

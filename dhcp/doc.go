@@ -57,8 +57,11 @@
 // subnet of the given address. A client gets the options that it asked for. A boot
 // program also gets the options that it needs to boot, even unasked. They come in the
 // order of the client's list (55). Options of the operator replace the server's. The
-// options that identify the client come back (61, 82, 97, 118; in a NAK 61 and 82). The loader is in siaddr and file as well as in options 66 and
-// 67, because shim and GRUB read only siaddr and file. Option 175.176 keeps iPXE
+// options that identify the client come back (61, 82, 97, 118; in a NAK 61 and 82). An operator can force an option
+// on clients that do not ask for it, and give option 43 to a vendor class alone. The loader is in siaddr
+// and file as well as in options 66 and 67, because shim and GRUB read only siaddr and file. A
+// pad option ends the name in 67 for ROMs that ignore its length; a URL that is longer than the file
+// field is in 67 alone. An iPXE without HTTP gets a loader in place of its script. Option 175.176 keeps iPXE
 // from waiting for a proxyDHCP server. The answer to the client's FQDN (81,
 // RFC 4702) says that the server does not update DNS.
 //
@@ -92,7 +95,7 @@
 // # What it does not know
 //
 // The package does not know sockets, queues, the clock, and how a machine is found.
-// It does not support hardware other than Ethernet and InfiniBand, authentication (RFC
+// It does not support hardware other than Ethernet (types 1 and 6) and InfiniBand, authentication (RFC
 // 3118), forced renewal, rapid commit, DDNS, and DHCPv6. It does not know that two nodes swapped addresses
 // in the config until each of them has booted.
 package dhcp

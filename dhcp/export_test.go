@@ -28,7 +28,7 @@ func (r *Request) Option(code uint8) []byte { return r.options.Get(code) }
 func Wire(r *dhcpv4.DHCPv4) []byte { return messageOf(r).ByCode() }
 
 // ByCode returns a reply in its wire format, with the options in the order of the
-// library: by code, and that of the relay agent last.
+// library: by code, that of the relay agent last, and no pad option between them.
 func (m *Message) ByCode() []byte {
 	c := *m
 	codes := c.options.Codes()
@@ -36,7 +36,19 @@ func (m *Message) ByCode() []byte {
 	if c.options.Has(wire.OptRelay) {
 		c.order = append(c.order, wire.OptRelay)
 	}
-	return c.Append(nil)
+	return withoutNameEnd(c.Append(nil))
+}
+
+// withoutNameEnd removes the pad option behind option 67, which the library does not write.
+func withoutNameEnd(packet []byte) []byte {
+	for b := packet[wire.OptionsAt:]; len(b) > 2 && b[0] != wire.OptEnd; b = b[2+int(b[1]):] {
+		end := len(packet) - len(b) + 2 + int(b[1])
+		if b[0] == wire.OptBootFile && packet[end] == wire.OptPad {
+			packet = slices.Delete(packet, end, end+1)
+			b = packet[end-2-int(b[1]):]
+		}
+	}
+	return append(packet, make([]byte, max(0, minBOOTP-len(packet)))...)
 }
 
 // messageOf returns the message with the fields of r.

@@ -51,12 +51,14 @@ type Taker interface {
 	// Leave ends the lease of a machine that boots, unless that lease is of the
 	// address keep.
 	Leave(mac pools.MAC, keep netip.Addr, now time.Time)
-	// Release frees addr when mac holds it. Otherwise it does nothing.
-	Release(mac pools.MAC, addr netip.Addr, now time.Time)
-	// Decline quarantines addr for a while, because an unknown machine uses it.
-	// When mac neither holds addr nor was offered it, Decline does nothing and
-	// returns false.
-	Decline(mac pools.MAC, addr netip.Addr, why string, now time.Time) bool
+	// Release frees addr when the machine of p holds it. Otherwise it does nothing. It returns
+	// false when the lease has another client identifier than the query of p.
+	Release(p *resolve.Plan, addr netip.Addr, now time.Time) bool
+	// Decline quarantines addr for a while, because an unknown machine uses it. Offer gives it,
+	// as fresh, when nothing else is left.
+	// When the machine of p neither holds addr, with the same client identifier if both have one,
+	// nor was offered it, Decline does nothing and returns false.
+	Decline(p *resolve.Plan, addr netip.Addr, why string, now time.Time) bool
 }
 
 // NoLeases is a store that gives no address.
@@ -78,8 +80,8 @@ func (NoLeases) Holds(pools.MAC, time.Time) (a netip.Addr, ok bool) { return a, 
 // Leave does nothing.
 func (NoLeases) Leave(pools.MAC, netip.Addr, time.Time) {}
 
-// Release does nothing.
-func (NoLeases) Release(pools.MAC, netip.Addr, time.Time) {}
+// Release returns true.
+func (NoLeases) Release(*resolve.Plan, netip.Addr, time.Time) bool { return true }
 
 // Decline returns false.
-func (NoLeases) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return false }
+func (NoLeases) Decline(*resolve.Plan, netip.Addr, string, time.Time) bool { return false }

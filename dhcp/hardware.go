@@ -15,6 +15,13 @@ func (r *Request) infiniBand() bool {
 	return r.header[1] == byte(iana.HWTypeInfiniband) && r.header[2] == 0
 }
 
+// ethernet reports whether the client has a MAC. Type 6, IEEE 802 networks, is what some cards and
+// programs on Ethernet send; the answer repeats it (RFC 951).
+func (r *Request) ethernet() bool {
+	t := iana.HWType(r.header[1])
+	return (t == iana.HWTypeEthernet || t == iana.HWTypeIEEE802) && int(r.header[2]) == len(r.MAC)
+}
+
 // portMAC returns the MAC that stands for an InfiniBand port with this client identifier.
 // The identifier ends in the GUID of the port (8 bytes), and cards make the GUID of a
 // port from a MAC and two bytes in its middle: of 00:02:c9:03:00:ab:cd:ef this is

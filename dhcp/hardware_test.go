@@ -20,6 +20,32 @@ func infiniBand(m pools.MAC) dhcpv4.Modifier {
 	}
 }
 
+// TestIEEE802: hardware type 6 is answered as Ethernet, and repeated.
+func TestIEEE802(t *testing.T) {
+	ieee802 := func(d *dhcpv4.DHCPv4) { d.HWType = iana.HWTypeIEEE802 }
+	for _, tt := range []struct {
+		name          string
+		in            *dhcpv4.DHCPv4
+		reply, answer string
+	}{
+		{"a node", message(web1, discover, ieee802), "OFFER", "10.28.36.1"},
+		{"it chooses us", message(web1, request, ieee802, serverID(serverAddr), requested("10.28.36.1")), "ACK", "10.28.36.1"},
+		{"it is refused another address", message(web1, request, ieee802, requested("10.28.36.9")), "NAK", "0.0.0.0"},
+		{"unknown hardware", message(stray, discover, ieee802), "OFFER", "10.28.72.10"},
+		{"a ROM behind a relay", message(web1, discover, ieee802, rom, giaddr("10.28.0.200")), "OFFER", "10.28.36.1"},
+	} {
+		s, _ := newServer()
+		r, x := s.handle(tt.in.ToBytes(), noon)
+		if x.Reply != tt.reply || r == nil || r.YourIPAddr.String() != tt.answer {
+			t.Errorf("%s: got %v, %q (%v)", tt.name, r, x.Decision, x.Err)
+			continue
+		}
+		if b := s.last.Append(nil); b[1] != 6 || b[2] != 6 || pools.MAC(b[28:34]) != pools.MAC(tt.in.ClientHWAddr) {
+			t.Errorf("%s: got % x", tt.name, b[:44])
+		}
+	}
+}
+
 // TestInfiniBand (RFC 4390): a node is declared by the MAC that its card's GUID is made
 // of, or by its client identifier.
 func TestInfiniBand(t *testing.T) {

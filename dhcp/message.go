@@ -28,6 +28,7 @@ type Message struct {
 	flags                          uint16
 	ciaddr, yiaddr, siaddr, giaddr netip.Addr // the zero Addr is 0.0.0.0
 	mac                            pools.MAC
+	htype                          byte   // that the client sent
 	infiniBand                     bool   // the client has no MAC: mac stands for it
 	relayPort                      uint16 // of the relay agent, unless it is 67
 	sname, file                    string // at most maxSname and maxBootFile bytes
@@ -41,11 +42,11 @@ const broadcastFlag = 1 << 15
 func (m *Message) Append(b []byte) []byte {
 	b = slices.Grow(b, minMessage)
 	start := len(b)
-	hardware, mac := iana.HWTypeEthernet, m.mac[:]
+	mac := m.mac[:]
 	if m.infiniBand {
-		hardware, mac = iana.HWTypeInfiniband, nil
+		mac = nil
 	}
-	b = append(b, byte(dhcpv4.OpcodeBootReply), byte(hardware), byte(len(mac)), 0)
+	b = append(b, byte(dhcpv4.OpcodeBootReply), m.htype, byte(len(mac)), 0)
 	b = append(b, m.xid[:]...)
 	b = append(b, 0, 0, byte(m.flags>>8), byte(m.flags))
 	for _, a := range [...]netip.Addr{m.ciaddr, m.yiaddr, m.siaddr, m.giaddr} {
@@ -62,6 +63,9 @@ func (m *Message) Append(b []byte) []byte {
 	b = append(b, cookie[:]...)
 	for _, code := range m.order {
 		b = wire.AppendOption(b, code, m.options.Get(code))
+		if code == wire.OptBootFile {
+			b = append(b, wire.OptPad) // see nameEnd
+		}
 	}
 	b = append(b, wire.OptEnd)
 	// A BOOTP message has 300 bytes. Some relay agents drop shorter ones.
@@ -119,6 +123,7 @@ func newMessage() *Message {
 		short  [192]byte
 		order  [22]uint8
 	}{}
+	m.htype = byte(iana.HWTypeEthernet)
 	m.options, m.Message.order = wire.OptionsIn(m.values[:0], m.short[:0]), m.order[:0]
 	return &m.Message
 }

@@ -22,6 +22,11 @@ const (
 	// boot server.
 	pxeBootItem = 71
 
+	// nameEnd is the size of the pad option (RFC 2132, section 3.1) behind option 67. Old ROMs
+	// ignore the length of the option and read on to a NUL: of "undionly.kpxe" and option 51
+	// behind it they ask for "undionly.kpxe3\x04".
+	nameEnd = 1
+
 	// maxBootFile is the size in bytes of the BOOTP file field, without its
 	// final NUL.
 	maxBootFile = 127
@@ -99,7 +104,7 @@ func (a *answer) addNetwork(m *Message, subnet *pools.Subnet) {
 	}
 	for i := range a.plan.Options {
 		opt := &a.plan.Options[i]
-		if !reserved(opt.Code) && a.includes(opt.Code) {
+		if !reserved(opt.Code) && opt.For(a.Class) && (opt.Forced || a.includes(opt.Code)) {
 			m.options.Set(opt.Code, opt.Data)
 		}
 	}
@@ -130,13 +135,15 @@ func (a *answer) addBoot(m *Message) {
 	// option 67.
 	if len(boot.File) <= maxBootFile {
 		m.file = boot.File
-	} else {
+	} else if !a.parameters.Has(wire.OptBootFile) {
 		a.x.warn(fmt.Sprintf("boot file %q is longer than the BOOTP field: only in option 67", boot.File))
 	}
 	if a.req.bootp() {
 		return
 	}
-	m.options.Put(wire.OptBootFile, []byte(boot.File)...)
+	if m.file == "" || !a.readsFile() {
+		m.options.Put(wire.OptBootFile, []byte(boot.File)...)
+	}
 	if boot.Server.Is4() {
 		m.options.Put(wire.OptTFTPServer, []byte(boot.Server.String())...)
 	}
@@ -153,6 +160,13 @@ func (a *answer) addBoot(m *Message) {
 	case a.pxeClass(), a.Firmware == pools.RaspberryPi:
 		a.addPXE(m)
 	}
+}
+
+// readsFile reports whether the client takes its boot file from the file field: the ROM of a PC that
+// does not list option 67. Some choke on options that they did not ask for, and ISC dhcpd and Kea
+// send it none.
+func (a *answer) readsFile() bool {
+	return a.Firmware == pools.BIOS && a.pxeClass() && !a.IPXE && a.hasParameterList && !a.parameters.Has(wire.OptBootFile)
 }
 
 // addBootItem repeats the client's choice from a boot menu (PXE_BOOT_ITEM, 43.71). PXE

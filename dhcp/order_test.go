@@ -7,14 +7,13 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	"drover/dhcp/wire"
 	"drover/pools/resolve"
 )
 
 // codes returns the codes of the options field in the order of the wire.
 func codes(b []byte) (list []uint8) {
-	for b = b[240:]; len(b) > 1 && b[0] != 255; b = b[2+int(b[1]):] {
-		list = append(list, b[0])
-	}
+	_ = wire.EachOption(b[240:], func(code uint8, _ []byte) { list = append(list, code) })
 	return list
 }
 

@@ -34,6 +34,10 @@ const (
 func fit(m *Message, limit int, list []byte) (omitted []uint8) {
 	room := limit - wire.OptionsAt - 1 // the END option
 	codes := m.options.Codes()
+	if codes.Has(wire.OptBootFile) {
+		limit -= nameEnd
+		room -= nameEnd
+	}
 	for code := range codes.All() {
 		room -= wire.OptionSize(m.options.Get(code))
 	}

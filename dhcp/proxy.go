@@ -42,7 +42,7 @@ func (a *answer) proxy() *Message {
 		a.observe(a.req.informed())
 	case dhcpv4.MessageTypeRelease:
 		a.x.Address = a.req.ciaddr()
-		a.leases.Release(a.MAC, a.x.Address, a.now)
+		a.leases.Release(a.plan, a.x.Address, a.now)
 	case dhcpv4.MessageTypeDecline:
 		a.x.Address = a.req.requestedOption()
 		a.leases.Leave(a.MAC, netip.Addr{}, a.now)
@@ -79,8 +79,9 @@ func (a *answer) boots() bool { return a.netboot() && a.plan.Boot.File != "" }
 // siaddr and file from this reply, and addresses from the other server's.
 func (a *answer) bootData(t dhcpv4.MessageType) *Message {
 	m := a.newReply(t)
-	for _, opt := range a.plan.Options {
-		if opt.Code == wire.OptVendor || opt.Code == wire.OptIPXE {
+	for i := range a.plan.Options {
+		opt := &a.plan.Options[i]
+		if (opt.Code == wire.OptVendor || opt.Code == wire.OptIPXE || opt.Forced) && !reserved(opt.Code) && opt.For(a.Class) {
 			m.options.Set(opt.Code, opt.Data)
 		}
 	}

@@ -207,7 +207,9 @@ func (a *answer) release() *Message {
 	if !a.x.Address.IsValid() {
 		return a.silence(Unusable, errors.New("a RELEASE of no address"))
 	}
-	a.leases.Release(a.MAC, a.x.Address, a.now)
+	if !a.leases.Release(a.plan, a.x.Address, a.now) {
+		return a.silence(Unusable, errors.New("a RELEASE with another client identifier than the lease's"))
+	}
 	return a.silence(Released, nil)
 }
 
@@ -294,6 +296,7 @@ func (a *answer) newReply(t dhcpv4.MessageType) *Message {
 	if a.relayPort {
 		m.relayPort = a.req.Port
 	}
+	m.htype = a.req.header[1]
 	if a.req.infiniBand() {
 		m.infiniBand = true
 		m.flags |= broadcastFlag

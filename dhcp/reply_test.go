@@ -184,7 +184,7 @@ func TestMalformed(t *testing.T) {
 		packet *dhcpv4.DHCPv4
 	}{
 		{"a reply", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.OpCode = dhcpv4.OpcodeBootReply })},
-		{"token ring", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.HWType = 6 })},
+		{"ARCNET", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.HWType = 7 })},
 		{"short hardware address", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.ClientHWAddr = d.ClientHWAddr[:4] })},
 		{"long hardware address", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.ClientHWAddr = make([]byte, 16) })},
 		{"no hardware address", message(web1, discover, func(d *dhcpv4.DHCPv4) { d.ClientHWAddr = nil })},
@@ -269,7 +269,7 @@ func TestOnlyWhatIsAsked(t *testing.T) {
 		{"everything without a list", message(web1, discover), []uint8{1, 3, 6, 12, 15, 26, 28, 42, 51, 53, 54, 58, 59}, []uint8{43, 60, 66, 67, 175}},
 		{"a list", message(web1, discover, option(55, 6, 42)), []uint8{1, 6, 42, 51, 53, 54}, []uint8{3, 12, 15, 26, 28, 60, 66, 67}},
 		{"an empty list is none", message(web1, discover, option(55)), []uint8{1, 3, 6, 12, 15, 26, 28, 42, 51, 53, 54}, nil},
-		{"a ROM that lists nothing of use", message(web1, discover, option(55, 128), arch(0), text(60, "PXEClient")), []uint8{1, 3, 43, 51, 60, 66, 67}, []uint8{6, 12, 26, 42, 175}},
+		{"a ROM that lists nothing of use", message(web1, discover, option(55, 128), arch(0), text(60, "PXEClient")), []uint8{1, 3, 43, 51, 60, 66}, []uint8{6, 12, 26, 42, 67, 175}},
 		{"an address of its own", message(web1, inform, ciaddr("10.28.36.1")), []uint8{1, 3, 6, 53, 54}, []uint8{51, 58, 59}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
-	"github.com/insomniacslk/dhcp/iana"
 
 	"drover/dhcp/wire"
 	"drover/pools"
@@ -114,7 +113,7 @@ func (r *Request) check() error {
 		return fmt.Errorf("op is %d, not a request", r.header[0])
 	case r.infiniBand() && len(r.options.Get(wire.OptClientID)) == 0:
 		return errors.New("InfiniBand without a client identifier (RFC 4390)")
-	case !r.infiniBand() && (r.header[1] != byte(iana.HWTypeEthernet) || int(r.header[2]) != len(r.MAC)):
+	case !r.infiniBand() && !r.ethernet():
 		return fmt.Errorf("hardware address is neither Ethernet nor InfiniBand: htype %d, hlen %d", r.header[1], r.header[2])
 	case r.MAC.IsZero() || r.MAC[0]&1 != 0:
 		return fmt.Errorf("hardware address %s is not unicast", r.MAC)

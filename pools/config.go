@@ -277,6 +277,7 @@ type Node struct {
 // they have reported. Every field that is set must match. Values are text, in which * stands
 // for any run of characters, or bytes written as hex:0a0b.
 type Match struct {
+	MAC          string   `json:"mac,omitempty"`          // the MAC, such as 94:57:a5:*; for a node a further condition
 	ClientID     string   `json:"clientID,omitempty"`     // option 61
 	CircuitID    string   `json:"circuitID,omitempty"`    // option 82.1 (RFC 3046): the port of the switch
 	RemoteID     string   `json:"remoteID,omitempty"`     // option 82.2 (RFC 3046): the switch

@@ -22,6 +22,8 @@ func TestMachinesOfPools(t *testing.T) {
 		return `{"pool": "storage", "name": "` + name + `", "ip": "10.28.0.30", ` + field + `}`
 	}
 	const macs = `"macs": ["02:00:00:00:00:30"]`
+	const moonshot = `  - {name: moonshot, catchall: true, image: debian-12, match: {mac: "94:57:a5:*"}, range: 10.28.73.10-10.28.73.20}
+`
 	for _, tt := range []struct {
 		name, method, path, body string
 		code                     int
@@ -31,6 +33,10 @@ func TestMachinesOfPools(t *testing.T) {
 		{"a client identifier, tried", "POST", nodes + "?dryRun=true", node("h1", `"match": {"clientID": "xyz"}`), 403, "is for a client without pools"},
 		{"a port, closer than that of another pool", "POST", nodes, node("h1", `"match": {"circuitID": "p1", "remoteID": "sw1"}`), 403, "no MACs"},
 		{"a port and MACs, which both must fit", "POST", nodes, node("h1", macs+`, "match": {"circuitID": "p1"}`), 201, ""},
+		{"a kind of MAC", "POST", nodes, node("h1", `"match": {"mac": "94:57:a5:*", "circuitID": "p1"}`), 403, "no MACs"},
+		{"a MAC that the match of another pool takes", "POST", nodes, node("h1", `"macs": ["94:57:a5:00:00:01"]`), 403, "moonshot"},
+		{"one that its own node narrows", "POST", nodes, node("h1", `"macs": ["94:57:a5:00:00:01"], "match": {"mac": "94:57:a5:00:*"}`), 403, "moonshot"},
+		{"a MAC that it does not take", "POST", nodes, node("h1", `"macs": ["94:57:a6:00:00:01"], "match": {"mac": "94:57:a6:*"}`), 201, ""},
 		{"MACs away", "PATCH", nodes + "/own", `{"macs": null, "match": {"clientID": "xyz"}}`, 403, "no MACs"},
 		{"MACs away from a node with a match", "PATCH", nodes + "/both", `{"macs": null}`, 403, "no MACs"},
 		{"another match", "PATCH", nodes + "/byport", `{"match": {"circuitID": "p1"}}`, 403, "no MACs"},
@@ -53,7 +59,7 @@ func TestMachinesOfPools(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &machines{}
 			s := newHarness(t, func(s *harness) { s.Hardware, s.Power, s.Audit = m, m, m })
-			writeFile(t, "drover.yaml", withChassis)
+			writeFile(t, "drover.yaml", strings.Replace(withChassis, "  - {name: catchall", moonshot+"  - {name: catchall", 1))
 			if err := s.live.Reload(); err != nil {
 				t.Fatal(err)
 			}

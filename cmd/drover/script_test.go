@@ -99,7 +99,7 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 		wait, err := store.Leases.Commit(p, addr, time.Now())
 		ts.Check(err)
 		ts.Check(wait())
-		if i == 1 && !store.Leases.Decline(mac, addr, "in use by 02:00:00:00:00:99", time.Now()) {
+		if i == 1 && !store.Leases.Decline(p, addr, "in use by 02:00:00:00:00:99", time.Now()) {
 			ts.Fatalf("%s is not declined", addr)
 		}
 	}

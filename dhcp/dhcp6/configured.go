@@ -40,7 +40,7 @@ func (a *answer) addConfigured() {
 	for i := range a.plan.Options6 {
 		o := &a.plan.Options6[i]
 		switch {
-		case !a.gets(dhcpv6.OptionCode(o.Code)):
+		case !o.Forced && !a.gets(dhcpv6.OptionCode(o.Code)):
 		case len(a.b)+4+len(o.Data) > room:
 			omitted = append(omitted, o.Code)
 		default:

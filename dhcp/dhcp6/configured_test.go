@@ -28,7 +28,7 @@ func (w *world) configure(tag string) {
 // file parameters (option 60, RFC 5970, section 3.2) with a boot file alone.
 func TestConfiguredOptions(t *testing.T) {
 	const tag = `"option6:bootfile-param": [root=/dev/sda1, "quiet, splash"], "option6:ntp-server": ["fd00:28::123", "ff05::101", time.example.org],
-		"option6:dns-server": "fd00:28::54", "option6:65000": "hex:0102", ntp-server: 10.28.0.5`
+		"option6:dns-server": "fd00:28::54", "option6:65000": "hex:0102", "force:option6:65001": "hex:03", ntp-server: 10.28.0.5`
 	uefi := pxe(7, "PXEClient:Arch:00007:UNDI:003000") // its list has 59, 60, 23 and 16
 	solicit := dhcpv6.MessageTypeSolicit
 	ntp := "0001" + "0010" + "fd000028000000000000000000000123" + "0002" + "0010" + "ff050000000000000000000000000101" +
@@ -40,7 +40,7 @@ func TestConfiguredOptions(t *testing.T) {
 	}{
 		{"firmware", message(solicit, m1, uefi, ia(1)), map[dhcpv6.OptionCode]string{
 			60: "000e" + fmt.Sprintf("%x", "root=/dev/sda1") + "000d" + fmt.Sprintf("%x", "quiet, splash"),
-			23: "fd000028000000000000000000000054", 56: "", 65000: "",
+			23: "fd000028000000000000000000000054", 56: "", 65000: "", 65001: "03",
 		}},
 		{"firmware without a loader", message(solicit, m1, pxe(0x29, "PXEClient:Arch:00041:UNDI:003000"), ia(1)), map[dhcpv6.OptionCode]string{60: "", 59: ""}},
 		{"iPXE", message(solicit, m1, uefi, ipxe, ia(1)), map[dhcpv6.OptionCode]string{60: ""}},

@@ -55,6 +55,7 @@ func linkLocal(m pools.MAC) netip.Addr {
 type leases struct {
 	dhcp.NoLeases
 	byMAC    map[pools.MAC]netip.Addr
+	duid     map[pools.MAC]string
 	declined []netip.Addr
 	err      error
 }
@@ -87,7 +88,7 @@ func (l *leases) Commit(p *resolve.Plan, a netip.Addr, _ time.Time) (func() erro
 	if l.err != nil {
 		return nil, l.err
 	}
-	l.byMAC[p.MAC] = a
+	l.byMAC[p.MAC], l.duid[p.MAC] = a, p.Query().ClientID
 	return func() error { return nil }, nil
 }
 
@@ -96,10 +97,15 @@ func (l *leases) Holds(m pools.MAC, _ time.Time) (netip.Addr, bool) {
 	return a, ok
 }
 
-func (l *leases) Release(m pools.MAC, a netip.Addr, _ time.Time) {
-	if l.byMAC[m] == a {
-		delete(l.byMAC, m)
+func (l *leases) Release(p *resolve.Plan, a netip.Addr, _ time.Time) bool {
+	if l.byMAC[p.MAC] != a {
+		return true
 	}
+	if l.duid[p.MAC] != p.Query().ClientID {
+		return false
+	}
+	delete(l.byMAC, p.MAC)
+	return true
 }
 
 func (l *leases) Leave(m pools.MAC, keep netip.Addr, _ time.Time) {
@@ -108,11 +114,11 @@ func (l *leases) Leave(m pools.MAC, keep netip.Addr, _ time.Time) {
 	}
 }
 
-func (l *leases) Decline(m pools.MAC, a netip.Addr, _ string, _ time.Time) bool {
-	if l.byMAC[m] != a {
+func (l *leases) Decline(p *resolve.Plan, a netip.Addr, _ string, _ time.Time) bool {
+	if l.byMAC[p.MAC] != a {
 		return false
 	}
-	delete(l.byMAC, m)
+	delete(l.byMAC, p.MAC)
 	l.declined = append(l.declined, a)
 	return true
 }
@@ -130,7 +136,7 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &leases{byMAC: map[pools.MAC]netip.Addr{}}
+	l := &leases{byMAC: map[pools.MAC]netip.Addr{}, duid: map[pools.MAC]string{}}
 	return &world{t, l, &dhcp6.Responder{Farm: farm, Leases: l, DUID: serverDUID}}
 }
 

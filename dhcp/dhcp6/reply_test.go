@@ -309,6 +309,32 @@ func TestDecline(t *testing.T) {
 	}
 }
 
+// TestReleaseOfAnotherClient: a RELEASE with another DUID than the lease's is NoBinding.
+func TestReleaseOfAnotherClient(t *testing.T) {
+	w := newWorld(t)
+	w.send(stray, message(dhcpv6.MessageTypeRequest, stray, toUs, ia(1)))
+	other := message(dhcpv6.MessageTypeRelease, m1, toUs, ia(1, "fd00:28::100"))
+	for _, tt := range []struct {
+		message *dhcpv6.Message
+		status  iana.StatusCode
+	}{
+		{other, iana.StatusNoBinding},
+		{message(dhcpv6.MessageTypeRelease, stray, toUs, ia(1, "fd00:28::100")), iana.StatusSuccess},
+	} {
+		reply, x := w.send(stray, tt.message)
+		status := iana.StatusSuccess
+		if reply.Options.OneIANA() != nil {
+			_, _, status = given(t, reply)
+		}
+		if status != tt.status {
+			t.Errorf("got status %d, want %d (%+v)", status, tt.status, x)
+		}
+	}
+	if _, held := w.leases.byMAC[stray]; held {
+		t.Error("its own RELEASE has no effect")
+	}
+}
+
 // TestDisk: no answer when the lease cannot be stored; the client asks again.
 func TestDisk(t *testing.T) {
 	w := newWorld(t)

@@ -278,11 +278,10 @@ func (a *answer) takeBack(at netip.Addr) bool {
 	own := at == a.plan.Address
 	if a.Type == dhcpv6.MessageTypeRelease {
 		held, ok := a.leases().Holds(a.MAC, a.now)
-		a.leases().Release(a.MAC, at, a.now)
-		return own || ok && held == at
+		return a.leases().Release(a.plan, at, a.now) && (own || ok && held == at)
 	}
 	if !own {
-		if !a.leases().Decline(a.MAC, at, "found in use by "+a.MAC.String(), a.now) {
+		if !a.leases().Decline(a.plan, at, "found in use by "+a.MAC.String(), a.now) {
 			return false
 		}
 		a.x.Warning = fmt.Sprintf("somebody uses %s whom nobody knows: it is not leased for a while", at)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"drover/dhcp/dhcp6"
+	"drover/dhcp/packetio"
 	"drover/dhcp/shed"
 	"drover/pools"
 )
@@ -27,6 +28,7 @@ type frame struct {
 	src, dst netip.Addr
 	port     uint16 // source
 	message  []byte
+	intact   bool // its checksum is right
 }
 
 // The result of a filter is how many bytes of the packet the socket gets.
@@ -116,5 +118,9 @@ func parseFrame(b []byte, own pools.MAC) (f frame, ok bool) {
 	}
 	f.src, f.dst = netip.AddrFrom16([16]byte(ip[8:])), netip.AddrFrom16([16]byte(ip[24:]))
 	f.port, f.message = binary.BigEndian.Uint16(udp), udp[udpHeader:n]
+	// The pseudo header: both addresses, the protocol and the length. A sum of zero would mean that
+	// there is none, which UDP over IPv6 forbids (RFC 8200, section 8.1).
+	sum := packetio.Checksum(protocolUDP+uint32(n), ip[8:ipHeader])
+	f.intact = binary.BigEndian.Uint16(udp[6:]) != 0 && packetio.Checksum(uint32(sum), udp[:n]) == 0xffff
 	return f, true
 }

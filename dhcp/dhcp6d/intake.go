@@ -56,7 +56,7 @@ func (in *intake) run(ctx context.Context) error {
 		for i := range count {
 			r := in.slots[i]
 			f, ok := parseFrame(in.buffers[i][:in.batch.size(i)], in.sockets.mac)
-			if !ok || !in.host.Has(f.dst, now) {
+			if !ok || !f.intact && in.batch.summed(i) || !in.host.Has(f.dst, now) {
 				continue
 			}
 			r.received, r.own = now, in.own

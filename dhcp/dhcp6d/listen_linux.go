@@ -69,6 +69,9 @@ func open(name string) (*sockets, error) {
 		err = packetio.SetReceiveBuffer(c.reader, receiveBuffer)
 	}
 	if err == nil {
+		err = packetio.AskForStatus(c.reader)
+	}
+	if err == nil {
 		c.writer, err = c.udp.SyscallConn()
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ const batchLength = 32
 type batch struct {
 	headers [batchLength]packetio.Header
 	data    [batchLength]unix.Iovec
+	control [batchLength][packetio.StatusSize]byte
 }
 
 // set makes packet i be read into a buffer.
@@ -28,8 +29,15 @@ func (b *batch) set(i int, buffer []byte) {
 
 func (b *batch) size(i int) int { return int(b.headers[i].Size) }
 
+// summed reports whether packet i has its checksum.
+func (b *batch) summed(i int) bool { return b.headers[i].Summed() }
+
 // read waits for packets and reads as many as there are.
 func (c *sockets) read(b *batch) (int, error) {
+	for i := range b.headers {
+		b.headers[i].Control = &b.control[i][0]
+		b.headers[i].SetControllen(packetio.StatusSize)
+	}
 	return packetio.Receive(c.reader, b.headers[:])
 }
 

@@ -218,10 +218,11 @@ func (l *table) Holds(m pools.MAC, _ time.Time) (netip.Addr, bool) {
 	return a, ok
 }
 
-func (l *table) Release(m pools.MAC, a netip.Addr, _ time.Time) {
+func (l *table) Release(p *resolve.Plan, a netip.Addr, _ time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byMAC[m] == a {
-		delete(l.byMAC, m)
+	if l.byMAC[p.MAC] == a {
+		delete(l.byMAC, p.MAC)
 	}
+	return true
 }

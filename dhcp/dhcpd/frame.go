@@ -81,11 +81,11 @@ type received struct {
 	mac      pools.MAC // source of the frame
 	src, dst netip.AddrPort
 	message  []byte
+	intact   bool // its checksum is right, or zero: there is none (RFC 768)
 }
 
 // parseFrame finds the UDP packet in a frame. It returns false for another frame, for a
-// fragment, and for a frame that is cut off. It leaves the checksums to the frame's own:
-// on virtual NICs they are not computed.
+// fragment, and for a frame that is cut off.
 func parseFrame(f []byte) (r received, ok bool) {
 	if len(f) < ethernetHeader+ipv4Header || binary.BigEndian.Uint16(f[12:]) != etherTypeIPv4 {
 		return r, false
@@ -105,5 +105,7 @@ func parseFrame(f []byte) (r received, ok bool) {
 	r.src = netip.AddrPortFrom(netip.AddrFrom4([4]byte(ip[12:])), binary.BigEndian.Uint16(udp))
 	r.dst = netip.AddrPortFrom(netip.AddrFrom4([4]byte(ip[16:])), binary.BigEndian.Uint16(udp[2:]))
 	r.message = udp[udpHeader:size]
+	sum := packetio.Checksum(protocolUDP+uint32(size), ip[12:20]) // of the pseudo header
+	r.intact = binary.BigEndian.Uint16(udp[6:]) == 0 || packetio.Checksum(uint32(sum), udp[:size]) == 0xffff
 	return r, true
 }

@@ -77,7 +77,7 @@ func (in *intake) run(ctx context.Context) {
 			in.pause(ctx, err)
 			continue
 		}
-		if dropped, ok := in.batch.dropped(count - 1); ok {
+		if dropped, ok := in.batch.dropped(count - 1); ok && in.socket != in.observer {
 			in.dropped.Store(dropped)
 		}
 		if in.shedder.Read(count == batchLength) {
@@ -111,7 +111,7 @@ func (in *intake) identify(r *request, i int) bool {
 	from, packet := in.batch.from(i), in.buffers[i][:in.batch.size(i)]
 	if in.socket == in.observer {
 		f, ok := parseFrame(packet)
-		if !ok || !in.batch.forHost(i, in.index) || !in.host.Has(f.dst.Addr(), r.received) {
+		if !ok || !f.intact && in.batch.summed(i) || !in.batch.forHost(i, in.index) || !in.host.Has(f.dst.Addr(), r.received) {
 			return false
 		}
 		from = f.src

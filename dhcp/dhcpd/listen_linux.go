@@ -179,7 +179,7 @@ func (s *Server) openObserver(ifi *net.Interface) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &socket{conn: c, raw: raw}, packetio.SetReceiveBuffer(raw, receiveBuffer/4)
+	return &socket{conn: c, raw: raw}, errors.Join(packetio.SetReceiveBuffer(raw, receiveBuffer/4), packetio.AskForStatus(raw))
 }
 
 // open opens a UDP port. Packets have Address as their source when that is one of

@@ -18,11 +18,8 @@ type batch struct {
 	headers [batchLength]packetio.Header
 	data    [batchLength]unix.Iovec
 	names   [batchLength]unix.RawSockaddrInet4
-	control [batchLength][controlSize]byte
+	control [batchLength][packetio.StatusSize]byte // of a message with four bytes
 }
-
-// controlSize is that of a control message with four bytes.
-const controlSize = unix.SizeofCmsghdr + 8
 
 // set makes packet i be read into a buffer.
 func (b *batch) set(i int, buffer []byte) {
@@ -46,9 +43,12 @@ func (b *batch) forHost(i, index int) bool {
 	return int(binary.NativeEndian.Uint32(b.names[i].Addr[:])) == index && (t == unix.PACKET_HOST || t == unix.PACKET_BROADCAST)
 }
 
+// summed reports whether frame i has its checksum.
+func (b *batch) summed(i int) bool { return b.headers[i].Summed() }
+
 // dropped returns the count of packets that the socket has lost for lack of room,
 // which SO_RXQ_OVFL adds to packet i when there are any. It is the only control
-// message of the socket.
+// message of a UDP socket. The observer has the status of frames there.
 func (b *batch) dropped(i int) (count uint32, ok bool) {
 	if b.headers[i].Controllen < unix.SizeofCmsghdr+4 {
 		return 0, false
@@ -63,7 +63,7 @@ func (s *socket) read(b *batch) (int, error) {
 		h.Name, h.Namelen = (*byte)(unsafe.Pointer(&b.names[i])), unix.SizeofSockaddrInet4
 		h.Iov, h.Control = &b.data[i], &b.control[i][0]
 		h.SetIovlen(1)
-		h.SetControllen(controlSize)
+		h.SetControllen(packetio.StatusSize)
 	}
 	return packetio.Receive(s.raw, b.headers[:])
 }

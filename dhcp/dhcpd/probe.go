@@ -170,7 +170,7 @@ func (ps *probes) claimed(mac pools.MAC, a netip.Addr) {
 func (ps *probes) conflict(p *probe, by pools.MAC) {
 	s := ps.server
 	defer s.exchanges.Rescue(&p.x)
-	if s.Leases.Decline(p.x.MAC, p.x.Address, "in use by "+by.String(), s.now()) {
+	if s.Leases.Decline(p.x.Plan, p.x.Address, "in use by "+by.String(), s.now()) {
 		s.log().Warn("dhcp: an address of a range is used by an unknown machine; no machine gets it for a while",
 			"address", p.x.Address, "by", by, "pool", p.x.Plan.Pool)
 	}

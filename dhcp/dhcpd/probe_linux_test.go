@@ -14,6 +14,7 @@ import (
 	"drover/dhcp"
 	"drover/e2e/fixture"
 	"drover/pools"
+	"drover/pools/resolve"
 )
 
 // atOnce is what an answer that was not kept back takes at most, on a busy
@@ -107,7 +108,7 @@ func TestProbe(t *testing.T) {
 type withdrawn struct{ *leases }
 
 // Decline returns false.
-func (withdrawn) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return false }
+func (withdrawn) Decline(*resolve.Plan, netip.Addr, string, time.Time) bool { return false }
 
 // TestConflictInTheLog: finding "low" of the attacks: the log said that an address is kept
 // from all machines although the store had not put it into quarantine.

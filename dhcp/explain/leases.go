@@ -128,7 +128,7 @@ func (s *standIn) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {
 func (*standIn) Leave(pools.MAC, netip.Addr, time.Time) {}
 
 // Release does nothing.
-func (*standIn) Release(pools.MAC, netip.Addr, time.Time) {}
+func (*standIn) Release(*resolve.Plan, netip.Addr, time.Time) bool { return true }
 
 // Decline does nothing.
-func (*standIn) Decline(pools.MAC, netip.Addr, string, time.Time) bool { return true }
+func (*standIn) Decline(*resolve.Plan, netip.Addr, string, time.Time) bool { return true }

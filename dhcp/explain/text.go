@@ -101,13 +101,21 @@ func Rows(p *resolve.Plan) []Row {
 		if o.Name != "" {
 			value = o.Name + " " + o.Text
 		}
-		rows = append(rows, Row{Field: fmt.Sprintf("dhcpOptions.%d", o.Code), Value: value})
+		rows = append(rows, Row{Field: option.FieldOf(o.Code, o.Class), Value: unasked(value, o.Forced)})
 	}
 	for _, o := range p.Options6 {
 		field := fmt.Sprintf("dhcpOptions.%s%d", option.Prefix6, o.Code)
-		rows = append(rows, Row{Field: field, Value: strings.TrimSpace(o.Name + " " + o.Text)})
+		rows = append(rows, Row{Field: field, Value: unasked(strings.TrimSpace(o.Name+" "+o.Text), o.Forced)})
 	}
 	return append(rows, settingRows(&p.Settings)...)
+}
+
+// unasked marks the value of an option that clients get unasked.
+func unasked(value string, forced bool) string {
+	if forced {
+		value += " (also unasked)"
+	}
+	return value
 }
 
 func settingRows(s *resolve.Settings) []Row {

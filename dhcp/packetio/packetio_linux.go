@@ -22,6 +22,33 @@ type Header struct {
 	Size uint32 // of the packet, in bytes
 }
 
+// StatusSize is the room for the control message of AskForStatus.
+const StatusSize = unix.SizeofCmsghdr + 8
+
+// AskForStatus makes each read of a socket for frames say whether the checksum of the packet is
+// there: a control message with a struct tpacket_auxdata (packet(7)), of which the first word is enough.
+func AskForStatus(c syscall.RawConn) error {
+	var refused error
+	err := c.Control(func(fd uintptr) { refused = unix.SetsockoptInt(int(fd), unix.SOL_PACKET, unix.PACKET_AUXDATA, 1) })
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		return fmt.Errorf("status of frames: %w", err)
+	}
+	return nil
+}
+
+// Summed reports whether the packet has its checksum. One of this host, or of a virtual machine on
+// it, has none yet: the card would compute it. The socket is one of AskForStatus.
+func (h *Header) Summed() bool {
+	if h.Controllen < unix.SizeofCmsghdr+4 {
+		return true
+	}
+	status := unsafe.Slice(h.Control, StatusSize)[unix.SizeofCmsghdr:]
+	return binary.NativeEndian.Uint32(status)&unix.TP_STATUS_CSUMNOTREADY == 0
+}
+
 // Receive waits for packets, reads as many as there are headers and packets, and returns
 // their number.
 func Receive(c syscall.RawConn, headers []Header) (count int, err error) {

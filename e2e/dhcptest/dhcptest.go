@@ -97,7 +97,8 @@ type Leases struct {
 	Offered   map[pools.MAC]netip.Addr
 	Active    map[netip.Addr]pools.MAC
 	Declined  map[netip.Addr]bool
-	Taken     []string // the leases that were ended, in order
+	Clients   map[netip.Addr]string // the client identifiers of active leases
+	Taken     []string              // the leases that were ended, in order
 	OfferErr  error
 	CommitErr error
 	DiskErr   error // of the wait
@@ -105,7 +106,7 @@ type Leases struct {
 
 // NewLeases returns a store without leases.
 func NewLeases() *Leases {
-	return &Leases{Offered: map[pools.MAC]netip.Addr{}, Active: map[netip.Addr]pools.MAC{}, Declined: map[netip.Addr]bool{}}
+	return &Leases{Offered: map[pools.MAC]netip.Addr{}, Active: map[netip.Addr]pools.MAC{}, Declined: map[netip.Addr]bool{}, Clients: map[netip.Addr]string{}}
 }
 
 // Offer returns the machine's address, or the next free one.
@@ -135,7 +136,7 @@ func (l *Leases) Commit(p *resolve.Plan, a netip.Addr, _ time.Time) (func() erro
 		return nil, fmt.Errorf("%s belongs to %s: %w", a, m, pools.ErrRefused)
 	}
 	l.leave(p.MAC)
-	l.Active[a] = p.MAC
+	l.Active[a], l.Clients[a] = p.MAC, p.Query().ClientID
 	return func() error { return l.DiskErr }, nil
 }
 
@@ -175,20 +176,28 @@ func (l *Leases) Leave(m pools.MAC, keep netip.Addr, _ time.Time) {
 }
 
 // Release ends a lease of the machine.
-func (l *Leases) Release(m pools.MAC, a netip.Addr, _ time.Time) {
+func (l *Leases) Release(p *resolve.Plan, a netip.Addr, _ time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.Active[a] == m {
+	m, own := p.MAC, l.own(p, a)
+	if l.Active[a] == m && own {
 		l.Taken = append(l.Taken, a.String()+" released by "+m.String())
 		delete(l.Active, a)
 	}
+	return l.Active[a] != m || own
+}
+
+// own reports whether a lease has no other client identifier than the query of p.
+func (l *Leases) own(p *resolve.Plan, a netip.Addr) bool {
+	id := p.Query().ClientID
+	return id == "" || l.Clients[a] == "" || l.Clients[a] == id
 }
 
 // Decline takes an address out of use.
-func (l *Leases) Decline(m pools.MAC, a netip.Addr, _ string, _ time.Time) bool {
+func (l *Leases) Decline(p *resolve.Plan, a netip.Addr, _ string, _ time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.Active[a] != m && l.Offered[m] != a {
+	if (l.Active[a] != p.MAC || !l.own(p, a)) && (l.Offered[p.MAC] != a || l.Active[a] == p.MAC) {
 		return false
 	}
 	delete(l.Active, a)

@@ -45,3 +45,11 @@ func Lease(t testing.TB, table *state.Leases, pool string, mac pools.MAC, addr n
 		t.Fatal(err)
 	}
 }
+
+// Decline puts an address in quarantine that a machine leases.
+func Decline(t testing.TB, table *state.Leases, mac pools.MAC, addr netip.Addr) {
+	t.Helper()
+	if !table.Decline(&resolve.Plan{MAC: mac}, addr, "in use", time.Now()) {
+		t.Fatalf("%s was not declined", addr)
+	}
+}

@@ -24,7 +24,11 @@ func (c *checker) nodeMatch(about string, n pools.Node, here use, used *firstUse
 		fail("", `macs: ["52:54:00:12:34:56"]`, "%s has no macs", about)
 		return
 	}
-	if err := match.Node(m); err != nil {
+	err := match.Node(m)
+	if err == nil {
+		err = match.WithMACs(m, n.MACs)
+	}
+	if err != nil {
 		msg, hint := mistake.Explain(about, err)
 		fail(".match", hint, "%s", msg)
 		return
@@ -49,7 +53,7 @@ func (c *checker) reachable(i int) {
 		return
 	}
 	for j, first := range c.cfg.Pools[:i] {
-		if !first.CatchAll || !first.Match.IsZero() && first.Match != p.Match {
+		if !first.CatchAll || !match.Covers(first.Match, p.Match) {
 			continue
 		}
 		if network := c.network(first); network == "" || network == c.network(p) {

@@ -97,15 +97,18 @@ func kernelQuotes(args []string) error {
 	return nil
 }
 
-// maxLoader is the size of the BOOTP file field without its final NUL, in bytes.
-const maxLoader = 127
+// The longest names of loaders, in bytes. A file is in the BOOTP file field, without its final NUL. A
+// longer URL is in option 67 alone, in one piece: iPXE does not join pieces (RFC 3396).
+const maxLoader, maxLoaderURL = 127, 255
 
 // loaderName checks the name of a loader: a file of the loaders directory, or a
 // URL that the firmware fetches.
 func loaderName(name string) error {
 	scheme, _, isURL := strings.Cut(name, "://")
 	switch {
-	case len(name) > maxLoader:
+	case isURL && len(name) > maxLoaderURL:
+		return pools.Hint("option 67 has room for 255 bytes", "%q has %d bytes", name, len(name))
+	case !isURL && len(name) > maxLoader:
 		return pools.Hint("the BOOTP field has room for 127 bytes", "%q has %d bytes", name, len(name))
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return pools.Hint("use printable ASCII", "%q has spaces or other characters", name)

@@ -37,10 +37,15 @@ type Option struct {
 	Code   uint8
 	Part   string   // the number of a sub-option: 6 of 43.6, 311.1 of 125.311.1
 	Values []string // as drover writes them
+	Forced bool     // sent unasked
 }
 
 // key returns the key of dhcpOptions.
 func (o Option) key() string {
+	if o.Forced && !option.Reserved(o.Code) {
+		o.Forced = false
+		return option.Force + o.key()
+	}
 	if o.Part != "" {
 		return strconv.Itoa(int(o.Code)) + "." + o.Part
 	}
@@ -92,6 +97,9 @@ func (f *Farm) Set(s *Scope, o Option) {
 		if s.Options == nil {
 			s.Options = map[string]pools.Strings{}
 		}
+		plain := strings.TrimPrefix(key, option.Force)
+		delete(s.Options, plain)
+		delete(s.Options, option.Force+plain)
 		s.Options[key] = o.Values
 		f.Taken(o.At, "%s: dhcpOptions.%s", s.Name, key)
 	}

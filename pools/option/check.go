@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Check encodes the entries of dhcpOptions in the order of their keys. It calls fail for each
 // that is wrong, with the remedy as [Parse] returns it.
 func Check[S ~[]string](options map[string]S, fail func(key, hint string, err error)) {
-	seen, whole := map[ID]string{}, map[uint8]string{}
+	seen, whole := map[ID]string{}, map[ID]string{}
+	isPart := map[ID]bool{}
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		o, hint, err := Parse(key, options[key])
 		if err != nil {
@@ -24,9 +24,10 @@ func Check[S ~[]string](options map[string]S, fail func(key, hint string, err er
 		if o.Code6 != 0 {
 			continue
 		}
-		if first, mixed := whole[o.Code]; mixed && strings.Contains(first, ".") != o.Part {
+		all := ID{Code: o.Code, Class: o.Class}
+		if first, mixed := whole[all]; mixed && isPart[all] != o.Part {
 			fail(key, "write all of it as parts, or none", fmt.Errorf("DHCP option %s is set as a whole and in parts, by %s", key, first))
 		}
-		whole[o.Code] = key
+		whole[all], isPart[all] = key, o.Part
 	}
 }

@@ -89,6 +89,7 @@ type ID struct {
 	Part       bool   // a sub-option, not the whole option
 	Enterprise uint32 // of 124 and 125
 	Sub        uint8  // of 43, 125 and 175
+	Class      string // the vendor class (60) that option 43 is for, with *; empty: all
 	Code6      uint16 // of DHCPv6; 0: an option of DHCPv4. The other fields are then zero
 }
 
@@ -98,14 +99,12 @@ type Value struct {
 	Name string // "ntp-server"; empty for a number without a name
 	Text string // as the operator wrote it
 	Data []byte // RFC 2132 encoding
+
+	Forced bool // a client gets it though it does not ask for it
 }
 
-// Parse encodes one entry of dhcpOptions. When err is not nil, hint is the remedy; it
-// is empty for an unknown name, see [Names].
-func Parse(key string, values []string) (v Value, hint string, err error) {
-	if strings.HasPrefix(key, Prefix6) {
-		return parse6(key, values)
-	}
+// parse4 encodes one entry of dhcpOptions for DHCPv4, as Parse does.
+func parse4(key string, values []string) (v Value, hint string, err error) {
 	s, part, ok := find(key)
 	if !ok {
 		return v, "", fmt.Errorf("unknown DHCP option %q", key)
@@ -145,22 +144,6 @@ func find(key string) (s spec, part string, ok bool) {
 		return all[i], part, true
 	}
 	return spec{code: uint8(n)}, part, err == nil
-}
-
-// Code returns the number of the option in a key of dhcpOptions that is of DHCPv4.
-func Code(key string) uint8 {
-	s, _, _ := find(key)
-	return s.code
-}
-
-// Field returns the name of an option in a Plan, from its key: dhcpOptions.42, or
-// dhcpOptions.option6:56.
-func Field(key string) string {
-	if strings.HasPrefix(key, Prefix6) {
-		s, _ := find6(key)
-		return fmt.Sprintf("dhcpOptions.%s%d", Prefix6, s.code)
-	}
-	return fmt.Sprintf("dhcpOptions.%d", Code(key))
 }
 
 // Names returns the names of options, sorted. Those of DHCPv6 have Prefix6.

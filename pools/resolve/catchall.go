@@ -37,6 +37,24 @@ func (f *Farm) catchallNamed(pool string) *entry {
 	return nil
 }
 
+// ClaimMAC calls claim with each catch-all pool that may take a machine by its MAC, in their order,
+// until one has no other condition.
+func (f *Farm) ClaimMAC(mac pools.MAC, claim func(pool string) error) error {
+	for _, e := range f.catchalls {
+		m := f.Config.Pools[e.pool].Match
+		if m.MAC == "" || !e.matcher.mac.matches(mac.String()) {
+			continue
+		}
+		if err := claim(e.Pool); err != nil {
+			return err
+		}
+		if m == (pools.Match{MAC: m.MAC}) {
+			return nil
+		}
+	}
+	return nil
+}
+
 // takes reports whether a catch-all pool takes the client by its match and its network.
 func (f *Farm) takes(e *entry, q *Query) bool {
 	return (e.matcher == nil || e.matcher.matches(q)) && f.leasesTo(e, q)

@@ -60,10 +60,26 @@ func Octets(s string) (string, error) {
 	return string(b), nil
 }
 
+// MACPattern returns the condition of a MAC in its one form: 94:57:a5:* for 94-57-A5-*-*-*.
+func MACPattern(s string) string {
+	s = strings.ReplaceAll(strings.ToLower(s), "-", ":")
+	for strings.HasSuffix(s, ":*:*") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
+
+// CoversMACs reports whether a condition, which is not empty, takes all MACs that the other takes.
+func CoversMACs(condition, other string) bool {
+	condition, other = MACPattern(condition), MACPattern(other)
+	prefix, rest, _ := strings.Cut(condition, "*")
+	return condition == other || condition == prefix+"*" && rest == "" && strings.HasPrefix(other, prefix)
+}
+
 // matcher is a compiled [pools.Match], or the compiled conditions of a loader rule.
 type matcher struct {
 	clientID, circuitID, remoteID, subscriberID, class, userClass pattern
-	uuid                                                          pattern // of its text
+	mac, uuid                                                     pattern // of its text
 	serial                                                        string  // 4 bytes, of a Raspberry Pi
 	reported, dmi, lldp                                           pattern // of the hardware; reported is its serial number
 	firmware                                                      pools.Firmware
@@ -74,7 +90,7 @@ type matcher struct {
 func newMatcher(m pools.Match) *matcher {
 	serial, _ := ParseSerial(m.Serial)
 	return &matcher{
-		uuid: newPattern(strings.ToLower(m.UUID)), serial: serial,
+		mac: newPattern(MACPattern(m.MAC)), uuid: newPattern(strings.ToLower(m.UUID)), serial: serial,
 		reported: newPattern(m.Serial), dmi: newPattern(m.DMI), lldp: newPattern(m.LLDP),
 		firmware: m.Firmware, arch: m.Arch,
 		clientID: newPattern(m.ClientID), circuitID: newPattern(m.CircuitID), remoteID: newPattern(m.RemoteID),
@@ -86,7 +102,7 @@ func newMatcher(m pools.Match) *matcher {
 func (m *matcher) matches(q *Query) bool {
 	return (m.firmware == "" || m.firmware == q.Firmware) &&
 		(m.arch.IsZero() || slices.Contains(q.Archs, m.arch.Code())) &&
-		m.class.matches(q.Class) && m.userClass.matches(q.UserClass) &&
+		(m.mac == nil || m.mac.matches(q.MAC.String())) && m.class.matches(q.Class) && m.userClass.matches(q.UserClass) &&
 		m.matchesClientID(q.ClientID) && m.circuitID.matches(q.CircuitID) &&
 		m.remoteID.matches(q.RemoteID) && m.subscriberID.matches(q.SubscriberID) && m.matchesMachine(q) && m.matchesHardware(q.Hardware)
 }

@@ -112,6 +112,51 @@ func TestCatchAlls(t *testing.T) {
 	}
 }
 
+// TestMatchMAC: pools take machines by the begin of their MAC, in the order of the file; for a node
+// it is a further condition.
+func TestMatchMAC(t *testing.T) {
+	f, err := config.Parse("drover.yaml", []byte(`
+server: {interfaces: [eth1], address: 10.28.0.2}
+subnets: [{cidr: 10.28.0.0/16}]
+pools:
+  - {name: ports, image: i, nodes: [{name: n1, match: {circuitID: p1, mac: "94:57:a5:*"}, ip: 10.28.0.11}]}
+  - {name: one, catchall: true, image: i, match: {mac: "94-57-A5-D3-EC-F2"}, range: 10.28.1.1-10.28.1.9}
+  - {name: pxe, catchall: true, image: i, match: {mac: "94:57:a5:*:*:*", class: "PXEClient*"}, range: 10.28.2.1-10.28.2.9}
+  - {name: moonshot, catchall: true, image: i, match: {mac: "94:57:A5:*"}, range: 10.28.3.1-10.28.3.9}
+  - {name: wide, catchall: true, image: i, match: {mac: "94:5*"}, range: 10.28.4.1-10.28.4.9}
+  - {name: tail, catchall: true, image: i, match: {mac: "*:01"}, range: 10.28.5.1-10.28.5.9}
+  - {name: lobby, catchall: true, image: i, range: 10.28.6.1-10.28.6.9}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		mac  string
+		q    resolve.Query
+		want string
+	}{
+		{"94:57:a5:00:00:01", resolve.Query{CircuitID: "p1"}, "ports"},
+		{"52:54:00:00:00:02", resolve.Query{CircuitID: "p1"}, "lobby"},
+		{"94:57:a5:d3:ec:f2", resolve.Query{}, "one"},
+		{"94:57:a5:d3:ec:f3", resolve.Query{Class: "PXEClient:Arch:00007"}, "pxe"},
+		{"94:57:a5:d3:ec:f3", resolve.Query{}, "moonshot"},
+		{"94:57:a6:00:00:01", resolve.Query{}, "wide"},
+		{"94:60:a5:00:00:01", resolve.Query{}, "tail"},
+		{"94:60:a5:00:00:02", resolve.Query{}, "lobby"},
+	} {
+		for name, link := range map[string]netip.Addr{"DHCP": hall, "HTTP": {}} {
+			if !link.IsValid() && tt.q.CircuitID+tt.q.Class != "" {
+				continue // HTTP knows the MAC alone
+			}
+			q := tt.q
+			q.MAC, q.Link = mac(t, tt.mac), link
+			if p := f.Resolve(q); p == nil || p.Pool != tt.want {
+				t.Errorf("%s by %s: got %+v, want pool %q", tt.mac, name, p, tt.want)
+			}
+		}
+	}
+}
+
 // TestLeasedNode: HTTP knows only the MAC; the lease names the node that DHCP found.
 func TestLeasedNode(t *testing.T) {
 	f := identities(t)

@@ -20,7 +20,9 @@ func (s optionSet) with(settings map[string]pools.Strings) optionSet {
 	out := maps.Clone(s)
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		o, _, _ := option.Parse(key, settings[key]) // package config has checked it
-		maps.DeleteFunc(out, func(at option.ID, _ option.Value) bool { return at.Code == o.Code && at.Part != o.Part })
+		maps.DeleteFunc(out, func(at option.ID, _ option.Value) bool {
+			return at.Code == o.Code && at.Class == o.Class && at.Part != o.Part
+		})
 		out[o.ID] = o
 	}
 	return out
@@ -36,11 +38,11 @@ func (s optionSet) options() []Option {
 			continue
 		}
 		if !at.Part {
-			out = append(out, Option{Code: at.Code, Name: part.Name, Text: part.Text, Data: part.Data})
+			out = append(out, Option{Code: at.Code, Name: part.Name, Text: part.Text, Data: part.Data, Class: at.Class, Forced: part.Forced})
 			continue
 		}
-		if len(out) == 0 || out[len(out)-1].Code != at.Code {
-			out = append(out, Option{Code: at.Code, Name: part.Name})
+		if n := len(out) - 1; n < 0 || out[n].Code != at.Code || out[n].Class != at.Class {
+			out = append(out, Option{Code: at.Code, Name: part.Name, Class: at.Class})
 		}
 		out[len(out)-1].add(&part)
 	}
@@ -52,18 +54,23 @@ func (s optionSet) options6() []Option6 {
 	var out []Option6
 	for _, at := range slices.SortedFunc(maps.Keys(s), compareID) {
 		if o := s[at]; at.Code6 != 0 {
-			out = append(out, Option6{Code: at.Code6, Name: o.Name, Text: o.Text, Data: o.Data})
+			out = append(out, Option6{Code: at.Code6, Name: o.Name, Text: o.Text, Data: o.Data, Forced: o.Forced})
 		}
 	}
 	return out
 }
 
+// For reports whether a client with this vendor class (60) may get the option (RFC 2132, section
+// 8.4).
+func (o *Option) For(class string) bool { return o.Class == "" || newPattern(o.Class).matches(class) }
+
 func compareID(a, b option.ID) int {
-	return cmp.Or(cmp.Compare(a.Code6, b.Code6), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Enterprise, b.Enterprise), cmp.Compare(a.Sub, b.Sub))
+	return cmp.Or(cmp.Compare(a.Code6, b.Code6), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Enterprise, b.Enterprise), cmp.Compare(a.Sub, b.Sub))
 }
 
 // add appends a part. Parts must come in the order of [compareID].
 func (o *Option) add(p *option.Value) {
+	o.Forced = o.Forced || p.Forced
 	var label string
 	switch o.Code {
 	case 124:

@@ -12,6 +12,7 @@ type Query struct {
 	MAC      pools.MAC
 	Firmware pools.Firmware // empty for a plain DHCP client
 	IPXE     bool           // the client is already iPXE: it gets its script, not a loader
+	NoHTTP   bool           // iPXE lists its features (175), and HTTP is not among them; only DHCPv4 says so
 	Chained  bool           // another program of the same boot has asked before; only package machines knows
 	IPv6     bool           // the client asks over IPv6: the Plan has its addresses, networks and URLs of IPv6
 
@@ -109,6 +110,9 @@ type Option struct {
 	Name string `json:"name,omitempty"` // "ntp-server"; empty when set by number and without a known name
 	Text string `json:"value"`          // as the operator wrote it
 	Data []byte `json:"-"`              // RFC 2132 encoding
+
+	Class  string `json:"class,omitempty"`  // the vendor class that it is for, with *; it then replaces the option without one
+	Forced bool   `json:"forced,omitempty"` // sent unasked
 }
 
 // Option6 is an option of DHCPv6 ready for the wire.
@@ -117,6 +121,8 @@ type Option6 struct {
 	Name string `json:"name,omitempty"`
 	Text string `json:"value"` // as the operator wrote it
 	Data []byte `json:"-"`
+
+	Forced bool `json:"forced,omitempty"` // sent unasked
 }
 
 // Settings are the tags of a node, merged.

@@ -229,7 +229,7 @@ func (p *Plan) Domain(a netip.Addr) string {
 // index of the rule that matches, or -1.
 func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
 	target := BootTarget{Server: a.Address}
-	http := q.Firmware.HTTP() || q.httpClass()
+	http := (q.Firmware.HTTP() || q.httpClass()) && !q.NoHTTP
 	i := p.loaderRule(q)
 	switch {
 	case i >= 0:
@@ -238,7 +238,7 @@ func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
 		if rule.Server.IsValid() {
 			target.Server = rule.Server
 		}
-	case q.IPXE:
+	case q.getsScript():
 		target.File = a.URL + pools.ScriptPath + q.MAC.Dashed()
 		http = false
 	default:
@@ -256,12 +256,19 @@ func (a *Advertised) boot(p *profile, q *Query) (BootTarget, int) {
 // loaderRule returns the index of the last rule that matches, or -1.
 func (p *profile) loaderRule(q *Query) int {
 	for i := len(p.loaders) - 1; q.Boots() && i >= 0; i-- {
-		if m := p.loaders[i]; (!q.IPXE || m.userClass != nil) && m.matches(q) {
+		if q.NoHTTP && strings.HasPrefix(p.Loaders[i].Loader, "http") && strings.Contains(p.Loaders[i].Loader, "://") {
+			continue
+		}
+		if m := p.loaders[i]; (!q.getsScript() || m.userClass != nil) && m.matches(q) {
 			return i
 		}
 	}
 	return -1
 }
+
+// getsScript reports whether the client is an iPXE that can fetch its boot script. One without HTTP
+// gets the loader of its firmware by TFTP, which is an iPXE with HTTP.
+func (q *Query) getsScript() bool { return q.IPXE && (!q.NoHTTP || q.Firmware.Loader() == "") }
 
 // Why returns the origin of each value of the plan.
 func (p *Plan) Why() Why {
@@ -337,7 +344,7 @@ func (f *Farm) whyBoot(p *Plan, why Why) {
 		if p.Loaders[p.loader].Server.IsValid() {
 			why["boot.server"] = rule
 		}
-	case p.query.IPXE:
+	case p.query.getsScript():
 		why["boot.file"] = pools.Origin{Path: "boot script, for iPXE"}
 	case p.Boot.File != "":
 		why["boot.file"] = pools.Origin{Path: "loader for " + string(p.query.Firmware)}

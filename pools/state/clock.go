@@ -1,9 +1,6 @@
 package state
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // maxStep is the step of the clock that needs no correction of the leases.
 const maxStep = time.Minute
@@ -41,10 +38,10 @@ func (l *Leases) follow(now time.Time) {
 	l.offers = newOffers()
 	for _, e := range l.byAddr {
 		e.end = within(e.end, e.term, now)
-		e.due, e.Expires = e.end, e.end.UTC()
+		e.due, e.Expires = e.free(), e.end.UTC()
 	}
 	l.queues.restore()
-	heap.Init(&l.bad)
+	l.bad.restore()
 	clear(l.full)
 	l.engine.Rewrite()
 }

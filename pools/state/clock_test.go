@@ -23,7 +23,7 @@ func fillRange(t *testing.T, l *state.Leases, now time.Time) {
 			t.Fatal(err)
 		}
 	}
-	if !l.Decline(mac(4), addr(4), "in use", now) {
+	if !l.Decline(plan(4), addr(4), "in use", now) {
 		t.Fatal("not declined")
 	}
 }

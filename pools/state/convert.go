@@ -182,7 +182,7 @@ func (c *oldContents) add(id wal.TableID, key, value []byte) error {
 		if addr, ok := netip.AddrFromSlice(key); !ok || addr != l.Address {
 			return fmt.Errorf("lease %x: it says it is for %s", key, l.Address)
 		}
-		return c.Apply(putLease(tableLeases, &l, 0))
+		return c.Apply(putLease(tableLeases, &keptLease{Lease: l}))
 	case tableUnknowns: // the key was a slot number; after a crash a machine could have two
 		var u, other pools.Unknown
 		if err := json.Unmarshal(value, &u); err != nil {

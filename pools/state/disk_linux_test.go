@@ -100,7 +100,7 @@ func badDisk(t *testing.T, dir string, cause error, heal func() error) {
 	if err := commit(s.Leases, plan(100), addr(100), epoch); !errors.Is(err, cause) {
 		t.Errorf("a lease: got %v, want %v", err, cause)
 	}
-	s.Leases.Release(mac(2), addr(2), epoch)
+	s.Leases.Release(plan(2), addr(2), epoch)
 	nonce, err := s.Boots.Issue(plan(1))
 	if err == nil {
 		err = s.Boots.Claim(mac(1), nonce, []byte("key"))
@@ -164,7 +164,7 @@ func TestOpenOnHangingDisk(t *testing.T) {
 	if _, err := s.Boots.Issue(plan(1)); err != nil {
 		t.Errorf("a boot: %v", err)
 	}
-	s.Leases.Release(mac(2), addr(2), epoch)
+	s.Leases.Release(plan(2), addr(2), epoch)
 	if err := os.Rename(fifo, fifo+".old"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"drover/pools"
 )
 
-// expiryQueues holds all leases by the time at which other machines can get their
+// expiryQueues holds leases, or quarantines, by the time at which other machines can get their
 // address. Each range that machines asked for has a heap of its own, and so has the
 // space between the ranges. Ranges that overlap share heaps.
 type expiryQueues struct {
@@ -84,6 +84,14 @@ func (q *expiryQueues) oldest() (first *keptLease) {
 	return first
 }
 
+// len returns the number of leases.
+func (q *expiryQueues) len() (n int) {
+	for _, h := range q.heaps {
+		n += len(*h)
+	}
+	return n
+}
+
 // restore puts all leases in order after their times changed.
 func (q *expiryQueues) restore() {
 	for _, h := range q.heaps {
@@ -108,30 +116,6 @@ func (q *expiryQueue) Push(x any) {
 }
 
 func (q *expiryQueue) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	return e
-}
-
-// quarantineQueue is a heap of quarantines by end.
-type quarantineQueue []*keptLease
-
-func (q quarantineQueue) Len() int           { return len(q) }
-func (q quarantineQueue) Less(i, j int) bool { return q[i].end.Before(q[j].end) }
-func (q quarantineQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
-}
-
-func (q *quarantineQueue) Push(x any) {
-	e := x.(*keptLease)
-	e.place = len(*q)
-	*q = append(*q, e)
-}
-
-func (q *quarantineQueue) Pop() any {
 	old := *q
 	e := old[len(old)-1]
 	old[len(old)-1] = nil

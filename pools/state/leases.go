@@ -31,13 +31,18 @@ const maxLeases = 1 << 18
 // replaces the oldest: one host that declines addresses for invented MACs must not fill the table.
 const quarantineShare = 8
 
+// maxDeclined limits the quarantines that one machine causes. With one more its oldest ends: a card
+// that declines every address must not put a whole range out of service.
+const maxDeclined = 4
+
 // Leases assigns the addresses of catch-all ranges, and remembers the machines at
 // addresses outside of ranges and config.
 //
 // A machine keeps its address, across restarts of either side, until another machine
 // needs it. A new machine gets the address that it requests if no machine ever had it,
-// else one that no machine ever had, else the one that expired first. No address is
-// leased to two machines at a time, and no machine has two leases.
+// else one that no machine ever had, else the one that expired first, else the one that has been
+// in quarantine longest, as fresh: the caller probes it again. No address is leased to two machines
+// at a time, and no machine has two leases.
 type Leases struct {
 	// Reserved reports whether an address belongs to a node of the farm in force now. A
 	// plan may be of the farm before. Set it before the first lease; nil is allowed.
@@ -51,11 +56,12 @@ type Leases struct {
 	longest time.Duration // the term of a stored lease without one
 
 	mu     sync.Mutex
-	byMAC  map[pools.MAC]*keptLease  // leases; not those that were declined
-	byAddr map[netip.Addr]*keptLease // all
-	byNode map[string]*keptLease     // the newest lease of a node whose name is not made from its MAC
-	queues expiryQueues              // all, by the time at which other machines can get the address
-	bad    quarantineQueue           // the quarantines, by their end
+	byMAC  map[pools.MAC]*keptLease   // leases; not those that were declined
+	byAddr map[netip.Addr]*keptLease  // all
+	byNode map[string]*keptLease      // the newest lease of a node whose name is not made from its MAC
+	queues expiryQueues               // leases, by the time at which other machines can get the address
+	bad    expiryQueues               // quarantines, by the time since which others can get the address at need
+	by     map[pools.MAC][]*keptLease // quarantines, by the machine that declined
 	offers offers
 	next   map[pools.Range]netip.Addr // where the next search for an unused address begins
 	full   map[pools.Range]time.Time  // when that search last found no address
@@ -74,6 +80,8 @@ func newLeases(e engine, table wal.TableID, o Options) *Leases {
 		byAddr: make(map[netip.Addr]*keptLease),
 		byNode: make(map[string]*keptLease),
 		queues: newExpiryQueues(),
+		bad:    newExpiryQueues(),
+		by:     make(map[pools.MAC][]*keptLease),
 		offers: newOffers(),
 		next:   make(map[pools.Range]netip.Addr),
 		full:   make(map[pools.Range]time.Time),
@@ -83,23 +91,23 @@ func newLeases(e engine, table wal.TableID, o Options) *Leases {
 // load adds a lease, which ends no later than its term from now. If a machine has two,
 // which a failed write can cause, it keeps the one that lasts longer.
 func (l *Leases) load(key, value []byte) error {
-	lease, term, err := parseLease(key, value)
+	lease, err := parseLease(key, value)
 	if err != nil {
 		return fmt.Errorf("lease %x: %w", key, err)
 	}
-	if term == 0 {
-		if term = l.longest; lease.Declined != "" {
-			term = quarantine
+	if lease.term == 0 {
+		if lease.term = l.longest; lease.Declined != "" {
+			lease.term = quarantine
 		}
 	}
-	end := within(lease.Expires, term, l.opened)
-	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.end.After(end) {
+	lease.end = within(lease.Expires, lease.term, l.opened)
+	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.end.After(lease.end) {
 		return nil
 	}
 	lease.Pool = unique.Make(lease.Pool).Value() // shares one string between leases
-	l.keep(lease, end, term, 0)
-	if len(l.bad) > l.quarantineLimit() { // stored by an older version; the snapshot of the start omits it
-		l.forget(l.bad[0])
+	l.keep(lease)
+	if lease.Declined != "" {
+		l.forget(l.excess(lease.MAC, 0)) // stored by an older version; the snapshot of the start omits it
 	}
 	return nil
 }
@@ -107,7 +115,7 @@ func (l *Leases) load(key, value []byte) error {
 func (l *Leases) each(put func(key, value []byte), between func() error) error {
 	var value []byte
 	return wal.Visit(&l.mu, l.byAddr, func(addr netip.Addr, e *keptLease) error {
-		value = appendLease(value[:0], &e.Lease, e.term)
+		value = appendLease(value[:0], e)
 		put(addr.AsSlice(), value)
 		return nil
 	}, between)
@@ -141,8 +149,8 @@ func (l *Leases) Offer(p *resolve.Plan, want netip.Addr, now time.Time) (addr ne
 //
 // Commit never blocks. The error wraps [pools.ErrRefused] if the address belongs to
 // another node, is in quarantine, is offered to another machine, or is leased to
-// another machine. A node's own address, p.Address, is not refused for a quarantine, and
-// moves between the node's MACs at any time. After any other error, such as
+// another machine. A node's own address, p.Address, and one that Offer gave the machine, is not
+// refused for a quarantine; the node's own moves between its MACs at any time. After any other error, such as
 // [wal.ErrBusy], nothing has changed.
 func (l *Leases) Commit(p *resolve.Plan, addr netip.Addr, now time.Time) (wait func() error, err error) {
 	l.mu.Lock()
@@ -156,6 +164,10 @@ func (l *Leases) Commit(p *resolve.Plan, addr netip.Addr, now time.Time) (wait f
 	old := l.byMAC[p.MAC]
 	if old != nil && old.serves(p, addr, now.Add(p.Lease.D())) && !l.engine.Lost(old.stored) {
 		l.withdraw(p.MAC)
+		if client := hashClient(p.Query().ClientID); client != old.client {
+			old.client = client // another program of the same boot, which need not wait for the disk
+			l.engine.Async(putLease(l.table, old))
+		}
 		return l.waitFor(old.stored), nil
 	}
 	evicted, err := l.evict(p.MAC, addr, now)
@@ -169,15 +181,17 @@ func (l *Leases) Commit(p *resolve.Plan, addr netip.Addr, now time.Time) (wait f
 	if old != nil && old.Address != addr {
 		changes = append(changes, wal.Change{Table: l.table, Key: old.Address.AsSlice()})
 	}
-	lease := pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.UTC()}
-	t, err := l.engine.Put(append(changes, putLease(l.table, &lease, term))...)
-	if err != nil {
+	lease := keptLease{
+		Lease: pools.Lease{MAC: p.MAC, Address: addr, Node: p.Node, Pool: p.Pool, Expires: end.UTC()},
+		end:   end, term: term, client: hashClient(p.Query().ClientID),
+	}
+	if lease.stored, err = l.engine.Put(append(changes, putLease(l.table, &lease))...); err != nil {
 		return nil, fmt.Errorf("lease of %s: %w", addr, err)
 	}
 	l.withdraw(p.MAC)
 	l.forget(evicted)
-	l.keep(lease, end, term, t)
-	return l.waitFor(t), nil
+	l.keep(lease)
+	return l.waitFor(lease.stored), nil
 }
 
 func (l *Leases) waitFor(t wal.Ticket) func() error {
@@ -209,7 +223,7 @@ func (l *Leases) refusal(p *resolve.Plan, addr netip.Addr, now time.Time) error 
 		return fmt.Errorf("%s is offered to another machine than %s: %w", addr, p.MAC, pools.ErrRefused)
 	case e == nil || !e.inForce(now):
 		return nil
-	case e.Declined != "" && !own:
+	case e.Declined != "" && !own && !l.offers.toSame(p.MAC, addr, now):
 		return fmt.Errorf("%s is in quarantine until %s (%s declined it: %s): %w", addr, e.Expires.Format(time.RFC3339), e.MAC, e.Declined, pools.ErrRefused)
 	case e.Declined == "" && e.MAC != p.MAC && (!own || e.Node != p.Node):
 		return fmt.Errorf("%s is leased to %s until %s, not to %s: %w", addr, e.MAC, e.Expires.Format(time.RFC3339), p.MAC, pools.ErrRefused)
@@ -236,17 +250,12 @@ func (l *Leases) surplus(now time.Time) (e *keptLease, ok bool) {
 	if len(l.byAddr) < l.limit {
 		return nil, true
 	}
-	if first := l.queues.oldest(); !first.inForce(now) {
+	if first := l.queues.oldest(); first != nil && !first.inForce(now) {
 		return first, true
 	}
-	if len(l.bad) > 0 {
-		return l.bad[0], true
-	}
-	return nil, false
+	e = l.bad.oldest()
+	return e, e != nil
 }
-
-// quarantineLimit is the greatest number of quarantines.
-func (l *Leases) quarantineLimit() int { return max(l.limit/quarantineShare, 1) }
 
 // Holds returns the address of the machine's lease if that is in force at that time.
 func (l *Leases) Holds(mac pools.MAC, now time.Time) (netip.Addr, bool) {

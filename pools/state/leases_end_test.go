@@ -4,13 +4,11 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"drover/pools"
 	"drover/pools/resolve"
-	"drover/pools/state"
 )
 
 const hour = 3600
@@ -63,16 +61,34 @@ func TestLeasesEnd(t *testing.T) {
 			{"", 5, "offer", 2, 1, 3, false},
 			{"", 6, "commit", 2, 3, 0, false},
 			{"", 7, "commit", 3, 4, 0, false},
-			{"as if it were not there", 8, "offer", 4, 1, 0, true},
+			{"before the range is full", 8, "commit", 4, 1, 0, true},
 			{"", 55, "commit", 1, 2, 0, false},
 			{"", 56, "commit", 2, 3, 0, false},
 			{"", 57, "commit", 3, 4, 0, false},
 			{"others expire earlier", hour, "offer", 4, 1, 2, false},
 			{"", hour, "offer", 5, 1, 3, false},
 			{"", hour, "offer", 6, 1, 4, false},
-			{"not yet", hour, "offer", 7, 1, 0, true},
-			{"but now", hour + 1, "offer", 7, 0, 1, false},
-			{"", hour + 1, "commit", 7, 1, 0, false},
+			{"and it yields when nothing else is left", hour, "offer", 7, 0, 1, false},
+			{"to one machine", hour, "offer", 8, 1, 0, true},
+			{"", hour, "commit", 8, 1, 0, true},
+			{"", hour, "commit", 7, 1, 0, false},
+			{"", hour + 1, "holds", 7, 0, 1, false},
+		}},
+		{"a full range gives what is in quarantine, the oldest first", 0, []leaseStep{
+			{"", 0, "offer", 1, 1, 1, false},
+			{"", 0, "decline", 1, 1, 0, false},
+			{"", 1, "offer", 1, 2, 2, false},
+			{"", 1, "decline", 1, 2, 0, false},
+			{"", 2, "commit", 2, 3, 0, false},
+			{"", 2, "commit", 3, 4, 0, false},
+			{"", 3, "offer", 4, 0, 1, false},
+			{"in use after all", 4, "decline", 4, 1, 0, false},
+			{"", 5, "offer", 4, 0, 2, false},
+			{"", 6, "offer", 5, 0, 1, false},
+			{"", 6, "offer", 6, 0, 0, true},
+			{"", 7, "commit", 5, 1, 0, false},
+			{"", 7, "commit", 4, 2, 0, false},
+			{"", 8, "holds", 5, 0, 1, false},
 		}},
 		{"a machine declines what it holds", 0, []leaseStep{
 			{"", 0, "commit", 1, 1, 0, false},
@@ -147,7 +163,7 @@ func TestNodesOwnAddress(t *testing.T) {
 	if err := commit(s.Leases, reserving(9, plan)(4), addr(9), epoch.Add(time.Hour)); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("unknown hardware: got %v, want ErrRefused", err)
 	}
-	if !s.Leases.Decline(mac(2), addr(9), "", epoch) {
+	if !s.Leases.Decline(plan(2), addr(9), "", epoch) {
 		t.Error("the node cannot decline its address")
 	}
 	if err := commit(s.Leases, node(2, "m1"), addr(9), epoch); err != nil {
@@ -178,41 +194,6 @@ func TestFresh(t *testing.T) {
 	offer(5, hour+31, true) // an address that others had, not this one
 }
 
-func TestQuarantineIsLogged(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	if _, _, err := s.Leases.Offer(plan(1), addr(3), epoch); err != nil {
-		t.Fatal(err)
-	}
-	if !s.Leases.Decline(mac(1), addr(3), "in use by <52:54:00:ab:cd:ef> \"\xff"+strings.Repeat("x", 1000), epoch) {
-		t.Fatal("Decline: got false")
-	}
-	s = reopen(t, s, dir)
-	all := s.Leases.List()
-	if len(all) != 1 {
-		t.Fatalf("got %+v, want one", all)
-	}
-	got := all[0]
-	if !strings.HasPrefix(got.Declined, "in use by <52:54:00:ab:cd:ef> \"?xx") || len(got.Declined) != 200 {
-		t.Errorf("got the reason %q", got.Declined)
-	}
-	got.Declined = "x"
-	want := pools.Lease{Address: addr(3), MAC: mac(1), Node: plan(1).Node, Pool: "catchall", Expires: epoch.Add(time.Hour), Declined: "x"}
-	if got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-	if _, ok := s.Leases.At(addr(3)); ok {
-		t.Error("At takes the machine that declined for the one that uses it")
-	}
-	if _, ok := s.Leases.Of(mac(1)); ok {
-		t.Error("Of knows a declined address")
-	}
-	_, err := s.Leases.Commit(plan(2), addr(3), epoch.Add(time.Minute))
-	if want := "10.0.0.3 is in quarantine until 2026-11-20T13:00:00Z (52:54:00:00:00:01 declined it: in use by"; err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want %q", err, want)
-	}
-}
-
 func TestByPool(t *testing.T) {
 	s := open(t, t.TempDir())
 	for n, pool := range []string{"a", "b", "a", "a"} {
@@ -222,8 +203,8 @@ func TestByPool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Leases.Release(mac(2), addr(3), epoch)
-	s.Leases.Decline(mac(3), addr(4), "", epoch)
+	s.Leases.Release(plan(2), addr(3), epoch)
+	s.Leases.Decline(plan(3), addr(4), "", epoch)
 	if got := s.Leases.ByPool(epoch); len(got) != 2 || got["a"] != 1 || got["b"] != 1 {
 		t.Errorf("got %v, want one each", got)
 	}
@@ -275,94 +256,5 @@ func TestLeasesAreBounded(t *testing.T) {
 			t.Errorf("got leases of %s, want %s", got, want)
 		}
 		s = reopen(t, s, dir)
-	}
-}
-
-// wide returns the plan of a machine in a range of many addresses.
-func wide(n int) *resolve.Plan {
-	p := plan(n)
-	p.Range = pools.Range{First: netip.MustParseAddr("10.1.0.0"), Last: netip.MustParseAddr("10.1.255.255")}
-	return p
-}
-
-// declineAll has machines decline what they are offered, each a second after the one before.
-func declineAll(t *testing.T, l *state.Leases, machines int) (now time.Time) {
-	t.Helper()
-	now = epoch
-	for n := range machines {
-		a, _, err := l.Offer(wide(n), netip.Addr{}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !l.Decline(mac(n), a, "in use", now) {
-			t.Fatalf("%s is not in quarantine", a)
-		}
-		now = now.Add(time.Second)
-	}
-	return now
-}
-
-// One host that declines addresses in the name of ever new machines fills neither RAM nor disk,
-// nor the place of leases. The oldest quarantines go first.
-func TestQuarantinesAreBounded(t *testing.T) {
-	const limit, share, declined = 40, 5, 200
-	dir := t.TempDir()
-	s := open(t, dir)
-	s.Leases.SetLimit(limit)
-	now := declineAll(t, s.Leases, declined)
-	for range 2 {
-		all := s.Leases.List()
-		for _, lease := range all {
-			if !lease.Expires.After(now.Add(time.Hour - (share+1)*time.Second)) {
-				t.Errorf("the quarantine of %s is one of the oldest", lease.Address)
-			}
-		}
-		if len(all) != share {
-			t.Errorf("got %d quarantines, want %d", len(all), share)
-		}
-		s = reopen(t, s, dir)
-		s.Leases.SetLimit(limit)
-	}
-	var last netip.Addr
-	for n := range limit {
-		p := wide(1000 + n)
-		a, _, err := s.Leases.Offer(p, netip.Addr{}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := commit(s.Leases, p, a, now); err != nil {
-			t.Fatalf("lease %d of %d beside quarantines: %v", n+1, limit, err)
-		}
-		last = a
-	}
-	a, _, err := s.Leases.Offer(wide(0), netip.Addr{}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Leases.Decline(mac(0), a, "in use", now) {
-		t.Error("a quarantine has taken the place of a lease in force")
-	}
-	if err := commit(s.Leases, wide(0), a, now); !errors.Is(err, pools.ErrRefused) {
-		t.Errorf("one lease too many: got %v, want ErrRefused", err)
-	}
-	if !s.Leases.Decline(mac(1000+limit-1), last, "in use", now) {
-		t.Error("no quarantine in the place of the machine's own lease")
-	}
-	if got := len(s.Leases.List()); got != limit {
-		t.Errorf("got %d leases and quarantines, want %d", got, limit)
-	}
-}
-
-// Quarantines that an older version stored without a limit are cut to their share.
-func TestQuarantinesOfAnOlderFile(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	s.Leases.SetLimit(1 << 20)
-	declineAll(t, s.Leases, state.MaxQuarantines+10)
-	for range 2 {
-		s = reopen(t, s, dir)
-		if got := len(s.Leases.List()); got != state.MaxQuarantines {
-			t.Errorf("got %d quarantines, want %d", got, state.MaxQuarantines)
-		}
 	}
 }

@@ -66,8 +66,21 @@ func (m *model) holds(mac pools.MAC, a netip.Addr, now time.Time) bool {
 
 // offerable reports whether a can be offered to the machine of p.
 func (m *model) offerable(p *resolve.Plan, a netip.Addr, now time.Time) bool {
-	return p.Range.Contains(a) && a != ownAddr && !m.offeredToOther(p.MAC, a, now) &&
-		(m.holds(p.MAC, a, now) || !m.inForce(a, now))
+	return m.inRange(p, a, now) && (m.holds(p.MAC, a, now) || !m.inForce(a, now))
+}
+
+func (m *model) inRange(p *resolve.Plan, a netip.Addr, now time.Time) bool {
+	return p.Range.Contains(a) && a != ownAddr && !m.offeredToOther(p.MAC, a, now)
+}
+
+// left reports whether a is in quarantine and the machine of p can get no other address.
+func (m *model) left(p *resolve.Plan, a netip.Addr, now time.Time) bool {
+	for b := addr(0); b != addr(8); b = b.Next() {
+		if m.offerable(p, b, now) {
+			return m.offered(p.MAC, a, now)
+		}
+	}
+	return m.inRange(p, a, now) && m.at[a].declined
 }
 
 func (m *model) offer(p *resolve.Plan, a netip.Addr, now time.Time) {
@@ -81,7 +94,7 @@ func (m *model) commit(p *resolve.Plan, a netip.Addr, now time.Time) bool {
 	switch {
 	case a == ownAddr && !own, m.offeredToOther(p.MAC, a, now):
 		return false
-	case m.inForce(a, now) && l.declined && !own:
+	case m.inForce(a, now) && l.declined && !own && !m.offered(p.MAC, a, now):
 		return false
 	case m.inForce(a, now) && !l.declined && l.mac != p.MAC && (!own || l.node != p.Node):
 		return false
@@ -162,12 +175,12 @@ func (m *model) play(t *testing.T, l *state.Leases, step string, what byte, p *r
 	}
 	switch what {
 	case 0:
-		l.Release(p.MAC, a, now)
+		l.Release(p, a, now)
 		if m.holds(p.MAC, a, now) {
 			m.end(a, now)
 		}
 	case 1:
-		same("Decline", l.Decline(p.MAC, a, "test", now), m.decline(p.MAC, a, now))
+		same("Decline", l.Decline(p, a, "test", now), m.decline(p.MAC, a, now))
 	case 2:
 		if holder := m.at[a].mac; holder != p.MAC {
 			same("End of another's", l.End(a, p.MAC, now), false)
@@ -215,13 +228,13 @@ func (m *model) offerBy(t *testing.T, l *state.Leases, step string, p *resolve.P
 			t.Fatalf("%s: %v", step, err)
 		}
 		for a := addr(0); a != addr(8); a = a.Next() {
-			if m.offerable(p, a, *now) {
+			if m.offerable(p, a, *now) || m.left(p, a, *now) {
 				t.Fatalf("%s: got no offer, but %s can be had", step, a)
 			}
 		}
 		return got, err
 	}
-	if !m.offerable(p, got, *now) {
+	if !m.offerable(p, got, *now) && !m.left(p, got, *now) {
 		t.Fatalf("%s: got an offer of %s, which cannot be had", step, got)
 	}
 	for own := range m.at {

@@ -1,8 +1,8 @@
 package state
 
 import (
-	"container/heap"
 	"net/netip"
+	"slices"
 	"time"
 
 	"drover/pools"
@@ -24,14 +24,23 @@ type keptLease struct {
 	pools.Lease
 	end    time.Time     // Expires, on the monotonic clock too
 	term   time.Duration // from a commit to the end: the lease never lasts longer from now
-	due    time.Time     // when another machine can get the address: the end of the lease and of any offer of it
+	due    time.Time     // when another machine can get the address: see free; and the end of any offer of it
 	index  int           // in its queue
-	place  int           // in the queue of quarantines, if it is one
 	stored wal.Ticket    // of its write
+	client clientHash    // of the request that it was given to last
 }
 
 // inForce reports whether the address is leased or in quarantine at that time.
 func (e *keptLease) inForce(now time.Time) bool { return !e.Released && now.Before(e.end) }
+
+// free returns the time since which another machine can get the address: the end of a lease. A
+// quarantine yields from its begin to a machine for which nothing else is left.
+func (e *keptLease) free() time.Time {
+	if e.Declined != "" {
+		return e.end.Add(-e.term)
+	}
+	return e.end
+}
 
 // used reports whether the machine may still use the address. A nil lease is not
 // used.
@@ -95,7 +104,10 @@ func (l *Leases) pick(p *resolve.Plan, want netip.Addr, now time.Time) (netip.Ad
 	if addr, ok := l.searchUnused(p, now); ok {
 		return addr, true
 	}
-	return l.oldestExpired(p, now)
+	if addr, ok := l.oldest(&l.queues, p, now); ok {
+		return addr, true
+	}
+	return l.oldest(&l.bad, p, now)
 }
 
 // searchUnused returns an address that no machine ever had. It searches the range once,
@@ -126,10 +138,10 @@ func (l *Leases) searchUnused(p *resolve.Plan, now time.Time) (netip.Addr, bool)
 	}
 }
 
-// oldestExpired returns the address whose lease ended first.
-func (l *Leases) oldestExpired(p *resolve.Plan, now time.Time) (netip.Addr, bool) {
+// oldest returns the address of the queues that other machines can get for the longest time.
+func (l *Leases) oldest(queues *expiryQueues, p *resolve.Plan, now time.Time) (netip.Addr, bool) {
 	var first *keptLease
-	for _, q := range l.queues.within(p.Range) {
+	for _, q := range queues.within(p.Range) {
 		if e := l.expired(q, p, now); e != nil && (first == nil || e.due.Before(first.due)) {
 			first = e
 		}
@@ -153,9 +165,17 @@ func (l *Leases) expired(q *expiryQueue, p *resolve.Plan, now time.Time) *keptLe
 			return e
 		}
 		e.due = now.Add(reservedPause)
-		l.queues.fix(e)
+		l.queueOf(e).fix(e)
 	}
 	return nil
+}
+
+// queueOf returns the queues that have a lease or quarantine.
+func (l *Leases) queueOf(e *keptLease) *expiryQueues {
+	if e.Declined != "" {
+		return &l.bad
+	}
+	return &l.queues
 }
 
 // hold offers addr to the machine of p, instead of an earlier offer.
@@ -183,40 +203,38 @@ func (l *Leases) setDue(addr netip.Addr, offered time.Time) {
 	if e == nil {
 		return
 	}
-	if e.due = e.end; offered.After(e.due) {
+	if e.due = e.free(); offered.After(e.due) {
 		e.due = offered
 	}
-	l.queues.fix(e)
+	l.queueOf(e).fix(e)
 }
 
 // keep replaces the leases of the machine and of the address by lease. The caller has
-// checked that no other machine needs them. term is the time from its commit to its end.
-func (l *Leases) keep(lease pools.Lease, end time.Time, term time.Duration, t wal.Ticket) {
-	lease.Expires = end.UTC()
+// checked that no other machine needs them.
+func (l *Leases) keep(lease keptLease) {
+	lease.Expires, lease.due = lease.end.UTC(), lease.free()
 	e := l.byAddr[lease.Address]
 	if e != nil && e.MAC == lease.MAC && (e.Declined == "") == (lease.Declined == "") {
 		l.unindex(e)
-		e.Lease, e.end, e.term, e.due, e.stored = lease, end, term, end, t
+		lease.index = e.index
+		*e = lease
 		l.index(e)
-		l.queues.fix(e)
-		if e.Declined != "" {
-			heap.Fix(&l.bad, e.place)
-		}
+		l.queueOf(e).fix(e)
 		return
 	}
 	l.forget(e)
 	if lease.Declined == "" {
 		l.forget(l.byMAC[lease.MAC])
 	}
-	e = &keptLease{Lease: lease, end: end, term: term, due: end, stored: t}
+	e = &lease
 	l.byAddr[lease.Address] = e
 	if lease.Declined == "" {
 		l.byMAC[lease.MAC] = e
 		l.index(e)
 	} else {
-		heap.Push(&l.bad, e)
+		l.by[e.MAC] = append(l.by[e.MAC], e)
 	}
-	l.queues.push(e)
+	l.queueOf(e).push(e)
 }
 
 // forget removes a lease from the indexes. It does nothing for nil.
@@ -229,8 +247,12 @@ func (l *Leases) forget(e *keptLease) {
 	}
 	delete(l.byAddr, e.Address)
 	l.unindex(e)
-	l.queues.remove(e)
-	if e.Declined != "" {
-		heap.Remove(&l.bad, e.place)
+	l.queueOf(e).remove(e)
+	if e.Declined == "" {
+		return
+	}
+	others := slices.DeleteFunc(l.by[e.MAC], func(o *keptLease) bool { return o == e })
+	if l.by[e.MAC] = others; len(others) == 0 {
+		delete(l.by, e.MAC)
 	}
 }

@@ -199,11 +199,11 @@ func run(t *testing.T, l *state.Leases, plan func(int) *resolve.Plan, i int, s l
 			t.Errorf("step %d: Of after Commit: got %s, %t; want %s", i, held.Address, ok, wanted)
 		}
 	case "release":
-		l.Release(mac(s.mac), wanted, now)
+		l.Release(plan(s.mac), wanted, now)
 	case "leave":
 		l.Leave(mac(s.mac), netip.Addr{}, now)
 	case "decline":
-		err = refusedUnless(l.Decline(mac(s.mac), wanted, "somebody answers", now))
+		err = refusedUnless(l.Decline(plan(s.mac), wanted, "somebody answers", now))
 	case "end":
 		err = refusedUnless(l.End(wanted, mac(s.mac), now))
 	case "holds":
@@ -278,7 +278,7 @@ func TestWhoHasWhat(t *testing.T) {
 	if _, ok := s.Leases.At(addr(1)); ok {
 		t.Error("At knows an address that nobody has")
 	}
-	s.Leases.Release(mac(1), addr(2), epoch.Add(time.Second))
+	s.Leases.Release(plan(1), addr(2), epoch.Add(time.Second))
 	if l, ok := s.Leases.Of(mac(1)); ok {
 		t.Errorf("Of after Release: got %s, want none", l.Address)
 	}
@@ -362,8 +362,8 @@ func TestStoredLease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Leases.Release(mac(2), addr(2), now)
-	s.Leases.Decline(mac(1), addr(1), "in use", now)
+	s.Leases.Release(plan(2), addr(2), now)
+	s.Leases.Decline(plan(1), addr(1), "in use", now)
 	want := s.Leases.List()
 	if got := reopen(t, s, dir).Leases.List(); len(want) != 3 || !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -404,7 +404,7 @@ func TestNamed(t *testing.T) {
 		}
 		s = reopen(t, s, dir)
 	}
-	s.Leases.Release(mac(3), addr(3), epoch.Add(5*time.Second))
+	s.Leases.Release(plan(3), addr(3), epoch.Add(5*time.Second))
 	if got, ok := s.Leases.Named("m1"); !ok || got.MAC != mac(3) {
 		t.Errorf("after its release: got %+v, %t; want machine 3", got, ok)
 	}

@@ -53,6 +53,12 @@ func (o *offers) toOther(mac pools.MAC, addr netip.Addr, now time.Time) bool {
 	return ok && other != mac && now.Before(o.byMAC[other].expires)
 }
 
+// toSame reports whether addr is offered to mac.
+func (o *offers) toSame(mac pools.MAC, addr netip.Addr, now time.Time) bool {
+	f, ok := o.of(mac, now)
+	return ok && f.addr == addr
+}
+
 // hold offers addr to the machine of p. An offer with more than half of its time left is
 // not renewed, so that a machine that repeats its DISCOVER does not fill the fifo.
 func (o *offers) hold(p *resolve.Plan, addr netip.Addr, now time.Time) {

@@ -128,7 +128,7 @@ func TestAfterClose(t *testing.T) {
 	if err := commit(s.Leases, plan(1), addr(1), epoch); !errors.Is(err, wal.ErrClosed) {
 		t.Errorf("Commit: got %v, want ErrClosed", err)
 	}
-	s.Leases.Release(mac(1), addr(1), epoch) // nobody is told, but in the log
+	s.Leases.Release(plan(1), addr(1), epoch) // nobody is told, but in the log
 	if _, err := s.Boots.Issue(plan(1)); !errors.Is(err, wal.ErrClosed) {
 		t.Errorf("Issue: got %v, want ErrClosed", err)
 	}

@@ -152,7 +152,7 @@ func TestWAL(t *testing.T) {
 		fixture.Eventually(t, "the old generations are gone", func() bool { return len(names(t, dir)) <= 4 })
 	})
 	t.Run("a lease that ended is not back", func(t *testing.T) {
-		s.Leases.Release(plan(2).MAC, addr(2), epoch)
+		s.Leases.Release(plan(2), addr(2), epoch)
 		if err := commit(s.Leases, plan(251), addr(251), epoch); err != nil {
 			t.Fatal(err)
 		}
@@ -371,8 +371,8 @@ func TestHangingDisk(t *testing.T) {
 		if _, err := l.Commit(plan(1), addr(1), epoch); err != nil {
 			t.Errorf("a lease that is stored: %v", err)
 		}
-		l.Release(mac(2), addr(2), epoch)
-		l.Decline(mac(3), addr(3), "in use", epoch)
+		l.Release(plan(2), addr(2), epoch)
+		l.Decline(plan(3), addr(3), "in use", epoch)
 		l.End(addr(1), mac(1), epoch)
 		s.Boots.Discover(plan(1), epoch)
 		s.Boots.Current(mac(1))
@@ -443,7 +443,7 @@ func TestAsyncWritesAreNotForgotten(t *testing.T) {
 	leaseAll(t, s, 1, 2)
 	release := hang(s)
 	wait := fillQueue(t, s)
-	s.Leases.Release(mac(2), addr(2), epoch)
+	s.Leases.Release(plan(2), addr(2), epoch)
 	release()
 	wait()
 	fixture.Eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), `msg="not stored" writes=1`) })

@@ -59,7 +59,7 @@ func nodeText(w io.Writer, n pools.NodeInfo) error {
 	line("ip", cli.AddrOrDash(n.IP))
 	line("macs", cli.OrDash(joinMACs(n.MACs)))
 	for _, m := range []struct{ name, value string }{
-		{"clientID", n.Match.ClientID}, {"circuitID", n.Match.CircuitID}, {"remoteID", n.Match.RemoteID}, {"subscriberID", n.Match.SubscriberID},
+		{"mac", n.Match.MAC}, {"clientID", n.Match.ClientID}, {"circuitID", n.Match.CircuitID}, {"remoteID", n.Match.RemoteID}, {"subscriberID", n.Match.SubscriberID},
 		{"class", n.Match.Class}, {"userClass", n.Match.UserClass}, {"firmware", string(n.Match.Firmware)}, {"arch", n.Match.Arch.String()},
 	} {
 		if m.value != "" {

@@ -79,7 +79,7 @@ func TestAddressOfALease(t *testing.T) {
 	if _, err := s.Store.Leases.Commit(discover(s, lobby).Plan, at, time.Now()); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("the lease is renewed: %v", err)
 	}
-	s.Store.Leases.Release(lobby, at, time.Now())
+	s.Store.Leases.Release(discover(s, lobby).Plan, at, time.Now())
 	if _, err := s.Store.Leases.Commit(before, at, time.Now()); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("by a packet that came before the change, another machine leases it: %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 // TestNodeFields: each field of a node survives encoding and decoding.
 func TestNodeFields(t *testing.T) {
 	want := pools.PoolNode{Pool: "p", Node: pools.Node{Name: "n", MACs: []pools.MAC{{2, 0, 0, 0, 0, 1}}, Tags: []string{"t"}}}
-	want.Match = pools.Match{ClientID: "a", CircuitID: "b", RemoteID: "c", SubscriberID: "d", Class: "e", UserClass: "f", UUID: "g", Serial: "h", DMI: "i", LLDP: "j k", Firmware: pools.BIOS}
+	want.Match = pools.Match{MAC: "02:*", ClientID: "a", CircuitID: "b", RemoteID: "c", SubscriberID: "d", Class: "e", UserClass: "f", UUID: "g", Serial: "h", DMI: "i", LLDP: "j k", Firmware: pools.BIOS}
 	want.ChassisSlot = pools.ChassisSlot{Chassis: "m1", Slot: "c1n1"}
 	want.DHCPOptions, want.Ignore = map[string]pools.Strings{"ntp-server": {"10.0.0.1", "10.0.0.2"}}, true
 	want.Lease = pools.Infinite
@@ -48,7 +48,7 @@ macs[0]: "zz" is not a MAC address (write six pairs such as 52:54:00:12:34:56)
 macs[1]: has no value (remove the key, or write "" for an empty text)
 ip: "10.0.0.256" is not an IP address (write 10.28.0.2)
 unknown key "tagz" (did you mean "tags"?)`,
-		`{"name": "a", "match": {"port": "7"}, "name": "b"}`: `unknown key "match.port" (known: arch, circuitID, class, clientID, dmi, firmware, lldp, remoteID, serial, subscriberID, userClass, uuid)
+		`{"name": "a", "match": {"port": "7"}, "name": "b"}`: `unknown key "match.port" (known: arch, circuitID, class, clientID, dmi, firmware, lldp, mac, remoteID, serial, subscriberID, userClass, uuid)
 duplicate key "name" (remove one)`,
 		`{"macs": "zz", "ignore": "yes"}`: `macs: want a list, not a plain value (write it as [a, b] or as lines that start with '- ')
 ignore: "yes" is neither true nor false (write true or false)`,

@@ -6,6 +6,7 @@
 package match
 
 import (
+	"slices"
 	"strings"
 
 	"drover/pools"
@@ -40,6 +41,7 @@ func Kind(m pools.Match, fail func(field string, err error)) {
 			fail(t.name, octets(t))
 		}
 	}
+	fail("mac", mac(m.MAC))
 	reported(m, fail)
 	if strings.Trim(strings.ToLower(m.UUID), "0123456789abcdef-*") != "" || len(m.UUID) > 2*36 {
 		fail("uuid", pools.Hint("write 4c4c4544-0034-4210-8035-b4c04f4d3132, or parts of it with *", "%q is not a UUID", m.UUID))
@@ -52,6 +54,24 @@ func Kind(m pools.Match, fail func(field string, err error)) {
 			fail("firmware", pools.Hint(mistake.Hint(string(m.Firmware), names(pools.Firmwares), ""), "unknown firmware %q", m.Firmware))
 		}
 	}
+}
+
+// mac returns the error of the condition of a MAC.
+func mac(text string) error {
+	if s := resolve.MACPattern(text); s != "" && !strings.Contains(s, "*") {
+		if _, err := pools.ParseMAC(text); err == nil && len(text) == 17 {
+			return nil
+		}
+	} else if groups := strings.Split(s, ":"); len(groups) <= 6 && !slices.ContainsFunc(groups, badGroup) {
+		return nil
+	}
+	return pools.Hint("write 94:57:a5:*, or all of a MAC", "%q describes no MAC addresses", text)
+}
+
+// badGroup reports whether a text cannot be two digits of a MAC, or a part of them with a *.
+func badGroup(s string) bool {
+	digits := strings.ReplaceAll(s, "*", "")
+	return len(digits) > 2 || s == digits && len(s) == 1 || strings.Trim(digits, "0123456789abcdef") != ""
 }
 
 // reported checks the texts that the hardware is compared with.
@@ -99,6 +119,9 @@ func Node(m pools.Match) error {
 			return err
 		}
 	}
+	if err := mac(m.MAC); err != nil {
+		return err
+	}
 	for value, parse := range map[string]func(string) (string, error){m.UUID: resolve.ParseUUID, m.Serial: resolve.ParseSerial} {
 		if _, err := parse(value); value != "" && err != nil {
 			return err
@@ -108,6 +131,35 @@ func Node(m pools.Match) error {
 		return pools.Hint("for a kind of machine use the match of a catch-all pool", "match names a kind of machine; a node is one machine")
 	}
 	return nil
+}
+
+// WithMACs returns the first mistake in the conditions of a node with these MACs, or without any. A
+// MAC is no identity: all machines with such a MAC would be the node. The error has a hint.
+func WithMACs(m pools.Match, macs []pools.MAC) error {
+	if m.MAC == "" {
+		return nil
+	}
+	if len(macs) == 0 && m == (pools.Match{MAC: m.MAC}) {
+		return pools.Hint("write the whole MAC in macs, or add a clientID or the port; for a kind of machine use the match of a catch-all pool", "match has a mac alone, which several machines can have")
+	}
+	for _, own := range macs {
+		if !resolve.CoversMACs(m.MAC, own.String()) {
+			return pools.Hint("it would get no answer", "its MAC %s does not match %q", own, m.MAC)
+		}
+	}
+	return nil
+}
+
+// Covers reports whether the conditions of one pool take all machines that those of another take,
+// as far as their texts show.
+func Covers(m, other pools.Match) bool {
+	if m.MAC != "" && other.MAC != "" && resolve.CoversMACs(m.MAC, other.MAC) {
+		if m == (pools.Match{MAC: m.MAC}) {
+			return true
+		}
+		m.MAC = other.MAC
+	}
+	return m.IsZero() || m == other
 }
 
 // Identity is the identity of a node without MACs, as bytes: its client identifier, its

@@ -17,7 +17,7 @@ func didYouMean(got string, known []string) string {
 	switch {
 	case best != "":
 		return fmt.Sprintf("did you mean %q?", best)
-	case len(known) > 0 && len(known) <= 12:
+	case len(known) > 0 && len(known) <= 13:
 		return "known: " + strings.Join(known, ", ")
 	}
 	return ""

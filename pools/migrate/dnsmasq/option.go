@@ -61,7 +61,7 @@ func codeOf(key string) (code, size uint8, ok bool) {
 
 func (r *Reader) dhcpOption(d directive) {
 	tags, fields := splitTags(d.fields)
-	o := dhcpOption{Option: migrate.Option{At: d.at}, tags: tags}
+	o := dhcpOption{Option: migrate.Option{At: d.at, Forced: d.key == "dhcp-option-force"}, tags: tags}
 	key, encap, vendor, fields := o.head(fields)
 	code, size, ok := codeOf(key)
 	if encap != "" { // of a vendor's own numbers, not of DHCP's

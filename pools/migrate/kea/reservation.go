@@ -165,7 +165,7 @@ func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 	if o.Type == "routes" {
 		data = strings.NewReplacer(" - ", "=", " -", "=", "- ", "=").Replace(data)
 	}
-	f.SetNamed(s, migrate.Option{At: at, Values: values(data)}, o)
+	f.SetNamed(s, migrate.Option{At: at, Values: values(data), Forced: v.Get("always-send").Is()}, o)
 }
 
 // option6 reads an option of DHCPv6: name servers and domain, which a subnet has.

@@ -5,8 +5,8 @@
 // them, and no address that another pool leases or that is part of the network: a router, a name
 // server, a relay agent, the server.
 //
-// A machine is in a pool by its MAC, which has a lease there or asked last in that catch-all pool,
-// and by its slot in a chassis. Other identities, such as the port of its relay agent, are known
+// A machine is in a pool by its MAC, which has a lease there, asked last in that catch-all pool or
+// fits its match, and by its slot in a chassis. Other identities, such as the port of its relay agent, are known
 // only once it boots: a node with such a match alone could be any machine.
 //
 // The package does not know what a change does, or how machines are switched.
@@ -181,7 +181,7 @@ func inSlot(err error, node string, p pools.ChassisSlot, remedy string) error {
 }
 
 // take returns an error if one of the machines with these MACs is in a pool that the client
-// must not change: that in which it asked last, or of its lease.
+// must not change: that in which it asked last, or of its lease, or that takes it by its MAC.
 func (m *Machines) take(by auth.Client, macs map[pools.MAC]bool) error {
 	if len(macs) == 0 {
 		return nil
@@ -199,6 +199,11 @@ func (m *Machines) take(by auth.Client, macs map[pools.MAC]bool) error {
 			continue
 		}
 		if err := by.May(l.Pool); err != nil {
+			return err
+		}
+	}
+	for mac := range macs {
+		if err := m.Farm.ClaimMAC(mac, by.May); err != nil {
 			return err
 		}
 	}

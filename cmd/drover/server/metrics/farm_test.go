@@ -84,7 +84,5 @@ func leased(t *testing.T, store *state.Store, live *config.Live) {
 	farmtest.Lease(t, store.Leases, rest.Name, a, rest.Range.Last)
 	farmtest.Lease(t, store.Leases6, rest.Name, a, rest.Range6.Last)
 	farmtest.Lease(t, store.Leases, rest.Name, b, rest.Range.Last.Prev())
-	if !store.Leases.Decline(b, rest.Range.Last.Prev(), "in use", time.Now()) {
-		t.Fatal("the address was not declined")
-	}
+	farmtest.Decline(t, store.Leases, b, rest.Range.Last.Prev())
 }
