@@ -20,6 +20,10 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 	})
 	first := map[string]*pools.Pool{} // by network and match
 	for _, c := range f.lands {
+		if (f.known || f.closed != "") && !c.Ignore {
+			f.Land(*c, Access{f.known, f.closed})
+			continue
+		}
 		i := slices.IndexFunc(subnets, func(s pools.Subnet) bool {
 			return s.CIDR.Contains(cmp.Or(c.Range.First, c.Range6.First))
 		})
@@ -48,18 +52,30 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		if n := f.NetworkOf(c.Range.First); n != nil && n.tag != "" && !slices.Contains(c.Tags, n.tag) {
 			c.Tags = append([]string{n.tag}, c.Tags...)
 		}
+		if c.scope != nil && len(c.scope.Options) > 0 {
+			name, t := f.tag(c.scope.Name)
+			t.Options = c.scope.Options
+			c.Tags = append(c.Tags, name)
+		}
 		c.Name = f.freeName(cmp.Or(Label(c.Name), "unknown"))
 		p := &c.Pool
 		f.pools = append(f.pools, p)
 		first[key] = p
+		if !c.Ignore {
+			f.Taken(c.At, "a catch-all pool with range %s: pools.%s", anyRange(c), c.Name)
+		}
 	}
 }
 
+// order puts pools that keep machines out before those that let some in.
 func order(c *CatchAll) int {
-	if c.Match.IsZero() {
+	switch {
+	case c.Ignore:
+		return 0
+	case !c.Match.IsZero():
 		return 1
 	}
-	return 0
+	return 2
 }
 
 func anyRange(c *CatchAll) string { return cmp.Or(c.Range.String(), c.Range6.String()) }

@@ -27,6 +27,7 @@ func Lease(d time.Duration) pools.Duration {
 // Finish makes the config of the farm. It is called once, when the reader is done.
 func (f *Farm) Finish() pools.Config {
 	machines := f.merge()
+	f.proxies()
 	f.usable(machines)
 	if name := f.Cluster; name != "" && !slices.ContainsFunc(f.clusters, func(c pools.Cluster) bool { return c.Name == name }) {
 		f.AddCluster(pools.Cluster{Name: name, Kubeconfig: name + ".kubeconfig"})
@@ -65,6 +66,23 @@ func (f *Farm) Finish() pools.Config {
 // mode returns how machines get their addresses: as the operator or the other config says, or else
 // as the config does that the import adds to.
 func (f *Farm) mode() pools.DHCPMode { return cmp.Or(f.DHCP, f.there.Server.DHCP) }
+
+// proxies decides how networks are served in which another server gives the addresses:
+// server.dhcp is for all networks, so where drover gives addresses in one these are left out.
+func (f *Farm) proxies() {
+	leases := slices.ContainsFunc(f.networks, func(n *Network) bool { return !n.Proxy && n.At.File != "" && n.Prefix.Addr().Is4() })
+	for _, n := range slices.Clone(f.networks) {
+		switch {
+		case !n.Proxy:
+		case f.DHCP == pools.DHCPProxy || f.DHCP == "" && !leases:
+			f.DHCP = pools.DHCPProxy
+			f.Taken(n.At, "server.dhcp: proxy")
+		default:
+			f.Restricted(n.At, "network %s is left out: another server gives its addresses (proxy), and drover gives those of the other networks; server.dhcp is for all", n.Prefix)
+			f.networks = slices.DeleteFunc(f.networks, func(o *Network) bool { return o == n })
+		}
+	}
+}
 
 // usable drops the networks that drover cannot have, and guesses those of machines that
 // have none.
@@ -263,6 +281,8 @@ func (f *Farm) bootable(m *Machine, subnets []pools.Subnet) bool {
 	i := slices.IndexFunc(subnets, func(s pools.Subnet) bool { return m.IP.IsValid() && s.CIDR.Contains(m.IP) })
 	in6 := slices.ContainsFunc(subnets, func(s pools.Subnet) bool { return m.IP6.IsValid() && s.CIDR.Contains(m.IP6) })
 	switch {
+	case len(m.MACs) == 0 && m.Match.IsZero() && m.Ignore:
+		f.Close(m.At, "ignore "+about)
 	case len(m.MACs) == 0 && m.Match.IsZero():
 		f.LeftOut(m.At, "%s has no MAC address (drover finds a machine by its MACs, or by match)", about)
 	case m.Ignore:

@@ -39,8 +39,9 @@ type Result struct {
 	Notes   []Note   `json:"notes"`
 	Changes []Change `json:"changes"`
 
-	Conflicts int  `json:"-"`
-	Partial   bool `json:"-"` // something was not understood, or a machine was left out
+	Conflicts  int  `json:"-"`
+	Restricted bool `json:"-"` // a range is left out that would be open to more machines
+	Partial    bool `json:"-"` // something was not understood, or a machine was left out
 
 	target *Import
 	text   []byte // the config
@@ -188,6 +189,8 @@ func (r *Result) count() {
 		switch n.Kind {
 		case Clash:
 			r.Conflicts++
+		case Restricted:
+			r.Restricted = true
 		case Unknown, LeftOut:
 			r.Partial = true
 		}
@@ -248,7 +251,7 @@ func (r *Result) Summary() string {
 		out += ": " + strings.Join(words[1:], ", ")
 	}
 	words = nil
-	for _, k := range []Kind{Taken, Lost, Bug, Unknown, LeftOut, Clash} {
+	for _, k := range []Kind{Taken, Itself, NotTaken, Lost, Bug, Unknown, LeftOut, Restricted, Clash} {
 		if notes[k] > 0 {
 			words = append(words, fmt.Sprintf("%d %s", notes[k], k))
 		}
@@ -267,7 +270,7 @@ func (i *Import) head(f *Farm) string {
 	lines := []string{"Made by: " + i.Command, "Lines marked CHANGE need your decision. drover check -c FILE checks the whole."}
 	var open []string
 	for _, n := range f.Notes {
-		if n.Kind != Taken {
+		if n.Kind != Taken && n.Kind != Itself {
 			open = append(open, n.String())
 		}
 	}

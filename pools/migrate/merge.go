@@ -29,6 +29,9 @@ func (f *Farm) merge() (machines []*Machine) {
 			machines = append(machines, m)
 		} else if why := f.join(first, m); why != "" {
 			f.clash(m.At, "machine %s: %s of machine %s in %s", m, why, first, first.At.Position())
+			if m.Ignore && !first.Ignore {
+				f.Close(m.At, "ignore "+m.String())
+			}
 			continue
 		}
 		for _, mac := range first.MACs {

@@ -21,7 +21,45 @@ type Scope struct {
 	Loaders []pools.LoaderRule
 	DNS6    []netip.Addr // of DHCPv6
 	Domain6 string       // of DHCPv6
+	Class   string       // the class of clients that it is for; empty: it is for all
+	machine *Machine
 	boot    boot
+}
+
+// MachineScope returns the place of the options of a machine.
+func (f *Farm) MachineScope(m *Machine) *Scope {
+	m.scope = &Scope{Name: "node", machine: m}
+	return m.scope
+}
+
+// PoolScope returns the place of the options of a pool for unknown machines: a tag, if it gets
+// some.
+func (f *Farm) PoolScope(c *CatchAll, span pools.Range) *Scope {
+	c.scope = &Scope{Name: "pool-" + span.First.String()}
+	return c.scope
+}
+
+// BootFile notes the boot file of another server.
+func (f *Farm) BootFile(at pools.Origin, file string) {
+	f.Itself(at, "boot file %q: drover sends each firmware its own loader, and boots the image of the pool", file)
+}
+
+// BootServer notes the server that has the boot file.
+func (f *Farm) BootServer(at pools.Origin, server string) {
+	f.Itself(at, "boot server %s: nodes boot from this server (subnets[].address names another one)", server)
+}
+
+// hostName reads the host name that is an option.
+func (f *Farm) hostName(s *Scope, at pools.Origin, name string) {
+	switch m := s.machine; {
+	case m == nil:
+		f.NotTaken(at, "host name %q of several machines: drover's is the node's name", name)
+	case m.Name != "" && m.Name != name:
+		f.NotTaken(at, "host name %q: the node is named %q, and that is its host name", name, m.Name)
+	default:
+		m.Name = name
+		f.Taken(at, "name %q of the node", name)
+	}
 }
 
 // boot is the boot file of a scope.
@@ -55,7 +93,7 @@ func (o Option) key() string {
 // setBy are the options that follow from other values of drover's config.
 func setBy() map[uint8]string {
 	return map[uint8]string{
-		1: "the mask follows from the network", 12: "the host name is the node's name", 28: "the broadcast address follows from the network",
+		1: "the mask follows from the network", 28: "the broadcast address follows from the network",
 		54: "it is the server's own address", 58: "T1 is half of the lease", 59: "T2 is seven eighths of the lease",
 	}
 }
@@ -70,6 +108,8 @@ func (f *Farm) Set(s *Scope, o Option) {
 	_, hint, err := option.Parse(key, o.Values)
 	follows := setBy()[o.Code]
 	switch {
+	case o.Part == "" && o.Code == 12:
+		f.hostName(s, o.At, strings.Join(o.Values, ","))
 	case o.Part == "" && o.Code == 66:
 		if a, err := netip.ParseAddr(strings.TrimPrefix(strings.Join(o.Values, ""), "text:")); err == nil {
 			f.SetBoot(s, o.At, "", a)
@@ -79,7 +119,7 @@ func (f *Farm) Set(s *Scope, o Option) {
 	case o.Part == "" && o.Code == 67:
 		f.SetBoot(s, o.At, strings.TrimPrefix(strings.Join(o.Values, ""), "text:"), netip.Addr{})
 	case o.Part == "" && follows != "":
-		f.Taken(o.At, "%s", follows)
+		f.Itself(o.At, "%s", follows)
 	case o.Part == "" && o.Code == 51:
 		f.Lost(o.At, "the lease time of an option (write lease: in the pool or the subnet)")
 	case option.Reserved(o.Code):

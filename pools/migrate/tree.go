@@ -156,6 +156,15 @@ func ParseJSON(file string, data []byte) (*Value, error) {
 	return documents[0], nil
 }
 
+// ReadJSON reads a JSON file with the comments and the includes of Kea.
+func ReadJSON(path string) (*Value, error) {
+	data, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseJSON(path, data)
+}
+
 // withoutComments replaces the comments of C by blanks, and tabs, so that lines stay as
 // they are.
 func withoutComments(data []byte) []byte {

@@ -221,6 +221,8 @@ func importResult(r *migrate.Result, err error) error {
 		return &cli.Error{Code: importUnreadable, Err: err}
 	case err != nil:
 		return &cli.Error{Code: importCode(err), Err: err}
+	case r.Restricted:
+		return &cli.Error{Code: importRestricted, Err: errors.New("ranges are left out, because they are for some machines by rules that drover does not have: see the report")}
 	case r.Conflicts > 0:
 		return &cli.Error{Code: importConflict, Err: fmt.Errorf("machines in conflict, left as they were: %d", r.Conflicts)}
 	case r.Partial:

@@ -45,7 +45,7 @@ func (r *Reader) hostField(h *host, field string) {
 	case kind == "set" || kind == "net":
 		h.sets = append(h.sets, rest)
 	case kind == "tag":
-		h.tags = append(h.tags, rest)
+		h.tags = append(h.tags, tagOf(rest))
 	case kind == "id" && rest == "*":
 		r.farm.Taken(h.at, "id:*: drover knows a machine by its MAC, whatever its client identifier")
 	case kind == "id":
@@ -127,12 +127,16 @@ func hexBytes(text string) ([]byte, bool) {
 // add adds the hosts to the farm.
 func (r *Reader) addHosts() {
 	for _, h := range r.hosts {
-		if len(h.tags) > 0 {
+		if len(h.tags) > 0 && !h.ignore { // one that is ignored there at times is so here always
 			r.farm.LeftOut(h.at, "the entry is only for clients with tag %s: drover has one entry for a machine", strings.Join(h.tags, ", "))
 			continue
 		}
-		if strings.ContainsRune(strings.Join(h.macs, ""), '*') {
+		if h.isPattern() {
 			r.pattern(h)
+			continue
+		}
+		if h.ignore && len(h.macs) == 0 && h.clientID == "" {
+			r.farm.Close(h.at, "dhcp-host="+h.name+",ignore")
 			continue
 		}
 		m := migrate.Machine{At: h.at, Pool: r.Pool, Hardware: h.macs}
@@ -151,9 +155,16 @@ func (r *Reader) addHosts() {
 	}
 }
 
+// isPattern reports whether the host stands for many, by * in its MACs.
+func (h host) isPattern() bool { return strings.ContainsRune(strings.Join(h.macs, ""), '*') }
+
 // pattern notes a host that stands for many: its tags count, but it is no machine.
 func (r *Reader) pattern(h host) {
-	if h.ip.IsValid() || h.name != "" || h.ignore {
+	if h.ignore {
+		r.farm.Close(h.at, "dhcp-host="+h.macs[0]+",ignore")
+		return
+	}
+	if h.ip.IsValid() || h.name != "" {
 		r.farm.LeftOut(h.at, "MACs with * are no machine of drover (a pool has match, a node has its MACs)")
 		return
 	}

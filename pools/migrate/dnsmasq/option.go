@@ -111,7 +111,7 @@ func (o *dhcpOption) head(fields []string) (key, encap, vendor string, rest []st
 		kind, value, _ := strings.Cut(fields[0], ":")
 		switch kind {
 		case "tag", "net": // behind encap: too
-			o.tags = append(o.tags, value)
+			o.tags = append(o.tags, tagOf(value))
 		case "encap":
 			encap = value
 		case "vi-encap":
@@ -120,7 +120,7 @@ func (o *dhcpOption) head(fields []string) (key, encap, vendor string, rest []st
 			encap, vendor = "43", value
 		default:
 			if isTag(fields) {
-				o.tags = append(o.tags, fields[0]) // the old way to write tag:
+				o.tags = append(o.tags, tagOf(fields[0])) // the old way to write tag:
 			} else {
 				key = fields[0]
 			}

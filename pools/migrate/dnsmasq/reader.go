@@ -41,12 +41,14 @@ type Reader struct {
 	options []dhcpOption
 	boots   []bootFile
 	ifs     []tagIf
-	ignores []condition
+	ignores []ignored
 	conds   []condition // those of options and boot files
 	macs    []macTag
 	matches map[string][]pools.Match // tags that depend on what a client sends
 	strange map[string]bool          // tags that depend on something that drover has no match for
-	known   bool                     // unknown clients are ignored
+	known   bool                     // machines that the config does not name are ignored
+	serves  []directive              // interface
+	without []string                 // interfaces that have no DHCP
 	always  bool                     // answers are broadcast
 	domain  string
 	domain6 string

@@ -51,6 +51,14 @@ func (m macTag) matches(mac pools.MAC) bool {
 	return len(want) == len(have)
 }
 
+// tagOf returns a tag of a condition. dnsmasq reads # as !, which is its old spelling.
+func tagOf(text string) string {
+	if rest, old := strings.CutPrefix(text, "#"); old {
+		return "!" + rest
+	}
+	return text
+}
+
 // splitTags splits leading tag: and net: values from the others.
 func splitTags(fields []string) (tags condition, rest []string) {
 	for i, f := range fields {
@@ -58,7 +66,7 @@ func splitTags(fields []string) (tags condition, rest []string) {
 		if kind != "tag" && kind != "net" {
 			return tags, fields[i:]
 		}
-		tags = append(tags, tag)
+		tags = append(tags, tagOf(tag))
 	}
 	return tags, nil
 }
@@ -71,7 +79,7 @@ func (r *Reader) tagIf(d directive) {
 		case "set":
 			t.sets = append(t.sets, tag)
 		case "tag":
-			t.when = append(t.when, tag)
+			t.when = append(t.when, tagOf(tag))
 		default:
 			r.farm.Unknown(d.at, "%q is neither set: nor tag:", f)
 			return
@@ -102,18 +110,77 @@ func (r *Reader) closure(tags []string) []string {
 func (r *Reader) settle() {
 	for range r.ifs {
 		for _, t := range r.ifs {
-			for _, when := range t.when {
-				name := strings.TrimPrefix(when, "!")
-				for _, set := range t.sets {
-					if len(r.matches[name]) > 0 && len(r.matches[set]) == 0 && when == name {
-						r.matches[set] = r.matches[name]
-					} else if r.strange[name] {
-						r.strange[set] = true
+			known, matches, ok := r.sent(t.when)
+			ok = ok && !slices.ContainsFunc(t.when, func(tag string) bool { return tag[0] == '!' && len(r.matches[tag[1:]]) > 0 })
+			for _, set := range t.sets {
+				switch {
+				case !ok || len(matches) > 0 && len(known) > 0:
+					r.strange[set] = true
+				case len(matches) > 0:
+					for _, m := range matches {
+						if !slices.Contains(r.matches[set], m) {
+							r.matches[set] = append(r.matches[set], m)
+						}
 					}
 				}
 			}
 		}
 	}
+}
+
+// share is how many of the machines that the config does not name have a tag.
+type share int
+
+const (
+	none share = iota - 1
+	some       // those that send something, or come by an interface
+	all
+)
+
+// unknown returns how many of the machines that the config does not name have a tag, or with
+// ! lack it. A tag that nothing sets may be that of an interface.
+func (r *Reader) unknown(tag string, depth int) (is share) {
+	name, not := strings.CutPrefix(tag, "!")
+	set := slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && !h.isPattern() })
+	switch {
+	case slices.Contains(r.Tags, name):
+		is = all
+	case r.strange[name] || len(r.matches[name]) > 0 || slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }):
+	case set || name == "known" || name == "bootp": // drover leases nothing by BOOTP
+		is = none
+	case slices.ContainsFunc(r.ifs, func(t tagIf) bool { return slices.Contains(t.sets, name) }):
+		is = none
+	}
+	for _, t := range r.ifs {
+		if slices.Contains(t.sets, name) && depth < len(r.ifs) {
+			is = max(is, r.unknownAll(t.when, depth+1))
+		}
+	}
+	if not {
+		return -is
+	}
+	return is
+}
+
+// unknownAll returns how many of the machines that the config does not name fulfil a condition.
+func (r *Reader) unknownAll(c condition, depth int) share {
+	is := all
+	for _, tag := range c {
+		is = min(is, r.unknown(tag, depth))
+	}
+	return is
+}
+
+// sentAlone returns the matches of what a client must send for a condition. ok is false if it
+// depends on something that drover has no match for.
+func (r *Reader) sentAlone(c condition) (matches []pools.Match, ok bool) {
+	for _, tag := range c {
+		if r.unknown(tag, 0) == some && (tag[0] == '!' || len(r.matches[tag]) == 0) {
+			return nil, false
+		}
+	}
+	_, matches, ok = r.sent(c)
+	return matches, ok
 }
 
 // sent splits a condition into the tags that are known beforehand and those that depend on
@@ -159,7 +226,9 @@ func (r *Reader) tagHost(m *migrate.Machine, h host) {
 	tags = r.closure(tags)
 	m.Tags = append(m.Tags, r.chosen(tags)...)
 	for _, c := range r.ignores {
-		m.Ignore = m.Ignore || len(c) > 0 && c.holds(tags)
+		if known, matches, ok := r.sent(c.tags); ok && len(matches) == 0 && len(known) == len(c.tags) {
+			m.Ignore = m.Ignore || known.holds(tags)
+		}
 	}
 }
 
