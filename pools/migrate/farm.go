@@ -19,7 +19,6 @@ type Options struct {
 	Pool       string         // of the machines
 	Cluster    string         // that the machines join
 	Subnets    []netip.Prefix // networks that the other config does not name
-	KeepBoot   bool           // take over the boot files of the other server
 
 	// Namespace is that of the objects that the config becomes; empty: it stays a config.
 	Namespace string
@@ -323,8 +322,8 @@ func (f *Farm) Add(m Machine) {
 		f.Lost(m.At, "the identifier beside the MAC: drover knows the machine by its MAC")
 		m.Match = pools.Match{}
 	}
-	if m.scope != nil {
-		f.Own(&m, m.scope)
+	if m.scope != nil && len(m.scope.Options) > 0 {
+		m.DHCPOptions = m.scope.Options
 	}
 	f.machines = append(f.machines, &m)
 }

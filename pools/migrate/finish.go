@@ -158,11 +158,10 @@ func (f *Farm) subnet(n *Network) pools.Subnet {
 		s.Domain = domain
 		delete(n.Options, "domain-name")
 	}
-	f.bootRule(&n.Scope)
-	if len(n.Options) > 0 || len(n.Loaders) > 0 {
+	if len(n.Options) > 0 {
 		name, t := f.tag("net-" + n.Prefix.Addr().String())
 		n.tag = name
-		t.Options, t.Scope.Loaders = n.Options, n.Loaders
+		t.Options = n.Options
 		f.Comment("For the machines of "+n.Prefix.String()+".", "tags", name)
 	}
 	return s
@@ -230,20 +229,15 @@ func (f *Farm) shareGlobal(subnets []pools.Subnet) {
 
 // tagged makes the tags of the config.
 func (f *Farm) tagged(c *pools.Config) {
-	f.bootRule(&f.Global)
-	if len(f.Global.Options) > 0 || len(f.Global.Loaders) > 0 {
+	if len(f.Global.Options) > 0 {
 		_, t := f.tag(allTag)
 		t.Scope = f.Global
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.tags)) {
 		t := f.tags[name]
-		if name != allTag {
-			f.bootRule(&t.Scope)
-		}
 		if len(t.Options) > 0 {
 			t.DHCPOptions = t.Options
 		}
-		t.Tag.Loaders.Items = append(t.Tag.Loaders.Items, t.Scope.Loaders...)
 		if c.Tags == nil {
 			c.Tags = map[string]pools.Tag{}
 		}

@@ -16,7 +16,7 @@ type OptionName struct {
 }
 
 // IsBoot reports whether the option says what to boot, from where.
-func (o OptionName) IsBoot() bool { return o.Code == 66 || o.Code == 67 || o.Code == 150 }
+func (o OptionName) IsBoot() bool { return Option{Code: o.Code}.IsBoot() }
 
 // optionNames has the options that have a name in dhcpd or Kea. Where the two differ, both
 // are there.

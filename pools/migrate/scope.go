@@ -18,12 +18,10 @@ import (
 type Scope struct {
 	Name    string // of the counterpart, for the report: tags.red
 	Options map[string]pools.Strings
-	Loaders []pools.LoaderRule
 	DNS6    []netip.Addr // of DHCPv6
 	Domain6 string       // of DHCPv6
 	Class   string       // the class of clients that it is for; empty: it is for all
 	machine *Machine
-	boot    boot
 }
 
 // MachineScope returns the place of the options of a machine.
@@ -62,13 +60,6 @@ func (f *Farm) hostName(s *Scope, at pools.Origin, name string) {
 	}
 }
 
-// boot is the boot file of a scope.
-type boot struct {
-	at     pools.Origin
-	file   string
-	server netip.Addr
-}
-
 // Option is a DHCP option of the other config.
 type Option struct {
 	At     pools.Origin
@@ -76,6 +67,9 @@ type Option struct {
 	Part   string   // the number of a sub-option: 6 of 43.6, 311.1 of 125.311.1
 	Values []string // as drover writes them
 }
+
+// IsBoot reports whether the option says what to boot, from where.
+func (o Option) IsBoot() bool { return o.Part == "" && (o.Code == 66 || o.Code == 67) }
 
 // key returns the key of dhcpOptions.
 func (o Option) key() string {
@@ -111,13 +105,9 @@ func (f *Farm) Set(s *Scope, o Option) {
 	case o.Part == "" && o.Code == 12:
 		f.hostName(s, o.At, strings.Join(o.Values, ","))
 	case o.Part == "" && o.Code == 66:
-		if a, err := netip.ParseAddr(strings.TrimPrefix(strings.Join(o.Values, ""), "text:")); err == nil {
-			f.SetBoot(s, o.At, "", a)
-			return
-		}
-		f.Lost(o.At, "the server that nodes boot from is that of their network (subnets[].address)")
+		f.BootServer(o.At, strings.TrimPrefix(strings.Join(o.Values, " "), "text:"))
 	case o.Part == "" && o.Code == 67:
-		f.SetBoot(s, o.At, strings.TrimPrefix(strings.Join(o.Values, ""), "text:"), netip.Addr{})
+		f.BootFile(o.At, strings.TrimPrefix(strings.Join(o.Values, ""), "text:"))
 	case o.Part == "" && follows != "":
 		f.Itself(o.At, "%s", follows)
 	case o.Part == "" && o.Code == 51:
@@ -137,60 +127,6 @@ func (f *Farm) Set(s *Scope, o Option) {
 	}
 }
 
-// SetBoot gives a scope a boot file, a server for it, or both.
-func (f *Farm) SetBoot(s *Scope, at pools.Origin, file string, server netip.Addr) {
-	s.boot.at = at
-	if file != "" {
-		s.boot.file = file
-	}
-	if server.IsValid() && !server.IsUnspecified() {
-		s.boot.server = server
-	}
-}
-
-// Loader gives a scope the boot file of one kind of firmware.
-func (f *Farm) Loader(s *Scope, at pools.Origin, rule pools.LoaderRule) {
-	if !f.KeepBoot {
-		f.ownLoader(at, rule.Loader)
-		return
-	}
-	if !rule.Server.IsValid() || !strings.Contains(rule.Loader, "://") {
-		rule.Loader = strings.TrimLeft(rule.Loader, "/") // of the root of TFTP
-	}
-	if rule.Match().IsZero() { // the last rule that matches wins
-		s.Loaders = slices.Insert(s.Loaders, 0, rule)
-	} else {
-		s.Loaders = append(s.Loaders, rule)
-	}
-	f.Taken(at, "%s: a rule of loaders for %q%s", s.Name, rule.Loader, inLoaders(rule.Loader, rule.Server))
-}
-
-func (f *Farm) ownLoader(at pools.Origin, file string) {
-	f.Lost(at, "boot file %q: drover sends each firmware its own loader, and boots the image of the pool (--keep-boot keeps the file, as a rule of loaders)", file)
-}
-
-// inLoaders says where a file must be.
-func inLoaders(file string, server netip.Addr) string {
-	if server.IsValid() || strings.Contains(file, "://") {
-		return ""
-	}
-	return " (copy the file into the loaders directory)"
-}
-
-// bootRule makes a rule of the boot file of a scope: the first one, for all firmware.
-func (f *Farm) bootRule(s *Scope) {
-	b := s.boot
-	switch {
-	case b.file == "" && !b.server.IsValid():
-	case b.file == "" && !f.KeepBoot:
-		f.Lost(b.at, "boot server %s: nodes boot from this server (subnets[].address names another one)", b.server)
-	case b.file == "":
-		f.Lost(b.at, "boot server %s without a boot file (a rule of loaders names both)", b.server)
-	default:
-		f.Loader(s, b.at, pools.LoaderRule{Loader: b.file, Server: b.server})
-	}
-}
-
 // Inherit gives a scope the options of an outer one that it does not have.
 func (s *Scope) Inherit(outer *Scope) {
 	for key, values := range outer.Options {
@@ -202,31 +138,10 @@ func (s *Scope) Inherit(outer *Scope) {
 		}
 		s.Options[key] = values
 	}
-	s.Loaders = append(slices.Clone(outer.Loaders), s.Loaders...)
-	if s.boot.file == "" {
-		s.boot = outer.boot
-	}
 	if len(s.DNS6) == 0 {
 		s.DNS6 = outer.DNS6
 	}
 	s.Domain6 = cmp.Or(s.Domain6, outer.Domain6)
-}
-
-// Own gives a machine the options of a scope. A boot file becomes a tag of its own, since
-// nodes have none.
-func (f *Farm) Own(m *Machine, s *Scope) {
-	if len(s.Options) > 0 {
-		m.DHCPOptions = s.Options
-	}
-	switch {
-	case s.boot.file == "" && !s.boot.server.IsValid():
-	case !f.KeepBoot || s.boot.file == "":
-		f.bootRule(s)
-	default:
-		name, t := f.tag("boot-" + s.boot.file)
-		t.boot = s.boot
-		m.Tags = append(m.Tags, name)
-	}
 }
 
 // take removes an option from a scope, and returns its values as addresses; nil if one is

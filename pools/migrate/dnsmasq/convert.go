@@ -151,7 +151,7 @@ func (r *Reader) broadcast(d directive) {
 }
 
 func (r *Reader) menu(d directive) {
-	r.farm.Lost(d.at, "menus of PXE: drover has menuTimeout of a tag, and its own loader for each firmware")
+	r.farm.Itself(d.at, "drover sends each firmware its own loader (a menu: menuTimeout of a tag)")
 }
 
 func (r *Reader) nameMatch(d directive) {
@@ -173,7 +173,6 @@ func (r *Reader) Finish() {
 		r.addNetwork(rg)
 	}
 	r.addOptions()
-	r.addBoots()
 	r.addHosts()
 	for _, rg := range r.ranges {
 		r.addRange(rg)

@@ -39,10 +39,9 @@ type Reader struct {
 	ranges  []dhcpRange
 	hosts   []host
 	options []dhcpOption
-	boots   []bootFile
 	ifs     []tagIf
 	ignores []ignored
-	conds   []condition // those of options and boot files
+	conds   []condition // those of options
 	macs    []macTag
 	matches map[string][]pools.Match // tags that depend on what a client sends
 	strange map[string]bool          // tags that depend on something that drover has no match for

@@ -6,7 +6,6 @@ import (
 
 	"drover/pools"
 	"drover/pools/migrate"
-	"drover/pools/migrate/classes"
 )
 
 // condition is a list of tags that a client must have, or with ! must not have.
@@ -199,7 +198,7 @@ func (r *Reader) sent(c condition) (known condition, matches []pools.Match, ok b
 			continue // a rule without conditions comes before those with some
 		case len(matches) > 0:
 			var few bool
-			matches, few = classes.Both(matches, r.matches[name])
+			matches, few = both(matches, r.matches[name])
 			ok = ok && few
 		default:
 			matches = r.matches[name]
@@ -248,7 +247,7 @@ func (r *Reader) chosen(tags []string) (names []string) {
 	return names
 }
 
-// conditions returns those of the options and boot files that are known beforehand.
+// conditions returns those of the options that are known beforehand.
 func (r *Reader) conditions() (all []condition) {
 	add := func(c condition) {
 		if known, _, ok := r.sent(c); ok && len(known) > 0 {
@@ -257,9 +256,6 @@ func (r *Reader) conditions() (all []condition) {
 	}
 	for _, o := range r.options {
 		add(o.tags)
-	}
-	for _, b := range r.boots {
-		add(b.tags)
 	}
 	return all
 }

@@ -305,14 +305,11 @@ func (r *reader) gateway(m *migrate.Machine, n *migrate.Network, at pools.Origin
 	}
 	scope := &n.Scope
 	if known := n.Options["router"]; known != nil && !slices.Equal(known, pools.Strings{gateway.String()}) {
-		scope = &migrate.Scope{Name: "node " + m.Name}
+		scope = r.farm.MachineScope(m)
 	} else if known != nil {
 		return
 	}
 	r.farm.Set(scope, migrate.Option{At: at, Code: 3, Values: []string{gateway.String()}})
-	if scope != &n.Scope {
-		r.farm.Own(m, scope)
-	}
 }
 
 // power reads the management processor. Its password is never written.
