@@ -139,11 +139,11 @@ func NewFarm(o Options) *Farm {
 
 // Serve adds an interface of the other config, unless the operator named some.
 func (f *Farm) Serve(at pools.Origin, name string) {
-	if len(f.asked.Interfaces) > 0 {
+	if len(f.asked.Interfaces) > 0 && !slices.Contains(f.asked.Interfaces, name) {
 		f.Lost(at, "interface %q: the operator named others (--interface)", name)
 		return
 	}
-	if !f.served {
+	if !f.served && len(f.asked.Interfaces) == 0 {
 		f.served, f.Interfaces = true, nil
 	}
 	if !slices.Contains(f.Interfaces, name) {

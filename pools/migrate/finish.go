@@ -274,6 +274,14 @@ func (f *Farm) bootable(m *Machine, subnets []pools.Subnet) bool {
 	about := "machine " + m.String()
 	i := slices.IndexFunc(subnets, func(s pools.Subnet) bool { return m.IP.IsValid() && s.CIDR.Contains(m.IP) })
 	in6 := slices.ContainsFunc(subnets, func(s pools.Subnet) bool { return m.IP6.IsValid() && s.CIDR.Contains(m.IP6) })
+	if m.IP.IsValid() && m.IP6.IsValid() && (i >= 0) != in6 {
+		lost := &m.IP
+		if i >= 0 {
+			lost = &m.IP6
+		}
+		f.LeftOut(m.At, "%s: address %s is in none of the networks (name its network with --subnet): the node has its other address alone", about, *lost)
+		*lost = netip.Addr{}
+	}
 	switch {
 	case len(m.MACs) == 0 && m.Match.IsZero() && m.Ignore:
 		f.Close(m.At, "ignore "+about)

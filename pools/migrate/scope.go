@@ -103,7 +103,7 @@ func (f *Farm) Set(s *Scope, o Option) {
 	follows := setBy()[o.Code]
 	switch {
 	case o.Part == "" && o.Code == 12:
-		f.hostName(s, o.At, strings.Join(o.Values, ","))
+		f.hostName(s, o.At, strings.TrimPrefix(strings.Join(o.Values, ","), "text:"))
 	case o.Part == "" && o.Code == 66:
 		f.BootServer(o.At, strings.TrimPrefix(strings.Join(o.Values, " "), "text:"))
 	case o.Part == "" && o.Code == 67:

@@ -52,6 +52,8 @@ func (r *Reader) hostField(h *host, field string) {
 		h.clientID = ClientID(rest)
 	case strings.HasPrefix(field, "["):
 		r.address6(h, field)
+	case err == nil && (a.Is4() && h.ip.IsValid() || a.Is6() && h.ip6.IsValid()):
+		r.farm.Lost(h.at, "address %s: a node has one address of each family", a)
 	case err == nil && a.Is4():
 		h.ip = a
 	case err == nil:
@@ -74,6 +76,10 @@ func (r *Reader) address6(h *host, field string) {
 	a, err := netip.ParseAddr(strings.Trim(field, "[]"))
 	if err != nil || !strings.HasSuffix(field, "]") {
 		r.farm.Unknown(h.at, "%q is no IPv6 address of one machine", field)
+		return
+	}
+	if h.ip6.IsValid() {
+		r.farm.Lost(h.at, "address %s: a node has one address of each family", a)
 		return
 	}
 	h.ip6 = a

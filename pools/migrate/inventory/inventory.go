@@ -37,10 +37,12 @@ password: powerpassword powerpass bmcpassword ipmipassword
 network: subnet network cidr subnets
 mask: netmask mask subnetmask prefix prefixlength
 router: gateway router defaultgateway gw
+device: device virtualmachine parentobject
+mgmt: mgmtonly managementonly
 other: id systemid status state power powerstate owner zone fabric vlan cores cpu cpus ram memory disks storage storagegb architecture arch os
 other: operatingsystem osystem globalstatus buildstatus location organization model vendor manufacturer serial serialnumber rack position comment
 other: notes note description domain environment puppetenvironment compute computeresource created updated lastreport owner_type release distroseries
-other: interfaces kvmhost spaces testing commissioning numa testresults puppetproxy puppetcaproxy media partitiontable contentview lifecycleenvironment`
+other: interfaces label enabled type parent bridge lag mtu mode vrf cable speed duplex connection kvmhost spaces testing commissioning numa testresults puppetproxy puppetcaproxy media partitiontable contentview lifecycleenvironment`
 
 // known returns the field of each column.
 func known() map[string]string {
@@ -78,11 +80,29 @@ type table struct {
 	file   string
 	fields []string // of each column
 	header []string
+	cards  bool                // its rows are of network cards: NetBox' interfaces
+	byName map[string]*machine // the rows of one name are one machine
+	all    []*machine
+}
+
+// machine is a machine of one or several rows.
+type machine struct {
+	migrate.Machine
+	power pools.NodePower
+	row   []string
 }
 
 func read(f *migrate.Farm, file string, data []byte) error {
-	t := &table{farm: f, file: file}
-	return Table(file, data, t.head, t.row)
+	t := &table{farm: f, file: file, byName: map[string]*machine{}}
+	if err := Table(file, data, t.head, t.row); err != nil {
+		return err
+	}
+	for _, m := range t.all {
+		t.power(&m.Machine, m.power)
+		t.network(m.At, &m.Machine, m.row)
+		f.Add(m.Machine)
+	}
+	return nil
 }
 
 // Table calls head with the first line of a table, the names of its columns, and row with each
@@ -147,13 +167,22 @@ func separator(header string) rune {
 func (t *table) head(at pools.Origin, row []string) error {
 	fields := known()
 	t.header = row
+	t.cards = slices.ContainsFunc(row, func(name string) bool { return fields[normal(name)] == "device" })
 	for _, name := range row {
 		key := normal(name)
 		field, ok := fields[key]
+		switch {
+		case t.cards && field == "name":
+			field = "card"
+		case field == "device":
+			field = "name"
+		}
 		at.Path = strings.TrimSpace(name)
 		switch {
 		case !ok && key != "":
 			t.farm.Unknown(at, "a column that this import does not know (rename it to one of name, mac, ip, ip6, pool, tags, kernelargs, network, uuid, bmc)")
+		case field == "card" || field == "mgmt":
+			t.farm.Itself(at, "the rows of one machine are its network cards; those of its management processor are no node")
 		case field == "other":
 			t.farm.Lost(at, "the column says nothing about booting")
 		case field == "password":
@@ -169,10 +198,20 @@ func (t *table) head(at pools.Origin, row []string) error {
 	return nil
 }
 
-// row reads a machine.
+// row reads a machine, or one more network card of it.
 func (t *table) row(at pools.Origin, row []string) {
-	m := migrate.Machine{At: at}
-	power := pools.NodePower{}
+	m := &machine{Machine: migrate.Machine{At: at}, row: row}
+	if name := t.cell(row, "name"); name != "" {
+		if first := t.byName[strings.ToLower(name)]; first != nil {
+			m = first
+		} else {
+			t.byName[strings.ToLower(name)] = m
+		}
+	}
+	bmc := isManagement(t.cell(row, "card"), t.cell(row, "mgmt"))
+	if bmc {
+		t.farm.Itself(at, "the card is that of the management processor: power of the node, and no node of its own")
+	}
 	for i, text := range row {
 		text = strings.TrimSpace(text)
 		if i >= len(t.fields) {
@@ -183,17 +222,33 @@ func (t *table) row(at pools.Origin, row []string) {
 			continue
 		}
 		at.Path = t.header[i]
-		t.value(&m, &power, at, t.fields[i], text)
+		switch field := t.fields[i]; {
+		case bmc && field == "ip":
+			m.power.Address, _, _ = strings.Cut(Words(text)[0], "/")
+		case bmc && field != "name":
+		default:
+			t.value(&m.Machine, &m.power, at, field, text)
+		}
 	}
-	if m.Name == "" && len(m.Hardware) == 0 && m.Match.IsZero() {
-		return // an empty line
+	if m.Name == "" && len(m.Hardware) == 0 && m.Match.IsZero() || slices.Contains(t.all, m) {
+		return // an empty line, or a further card
 	}
-	if len(m.Hardware) > 0 {
-		m.Match = pools.Match{}
+	t.all = append(t.all, m)
+}
+
+// cell returns the value of a field in a row.
+func (t *table) cell(row []string, field string) string {
+	if i := slices.Index(t.fields, field); i >= 0 && i < len(row) {
+		return strings.TrimSpace(row[i])
 	}
-	t.power(&m, power)
-	t.network(at, &m, row)
-	t.farm.Add(m)
+	return ""
+}
+
+// isManagement reports whether a network card is that of a management processor, by its name or
+// by NetBox' mark.
+func isManagement(card, mark string) bool {
+	name := strings.TrimRight(strings.ToLower(card), "0123456789")
+	return strings.EqualFold(mark, "true") || slices.Contains([]string{"ilo", "idrac", "bmc", "ipmi", "mgmt", "imm", "xcc", "irmc", "cimc"}, name)
 }
 
 // value reads one value of a machine.
@@ -213,8 +268,9 @@ func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origi
 		m.Pool = text
 	case "tags":
 		for _, w := range Words(text) {
-			name, _ := t.farm.Tag(w)
-			m.Tags = append(m.Tags, name)
+			if name, _ := t.farm.Tag(w); !slices.Contains(m.Tags, name) {
+				m.Tags = append(m.Tags, name)
+			}
 		}
 	case "kernel":
 		m.Tags = append(m.Tags, t.kernelTag(strings.Fields(text)))
@@ -262,12 +318,10 @@ func (t *table) kernelTag(args []string) string {
 // network adds the network of a machine's address, by a column with its mask, and its router.
 func (t *table) network(at pools.Origin, m *migrate.Machine, row []string) {
 	value := func(field string) string {
-		i := slices.Index(t.fields, field)
-		if i < 0 || i >= len(row) {
-			return ""
+		if i := slices.Index(t.fields, field); i >= 0 {
+			at.Path = t.header[i]
 		}
-		at.Path = t.header[i]
-		return strings.TrimSpace(row[i])
+		return t.cell(row, field)
 	}
 	if text := value("mask"); text != "" && m.IP.Is4() {
 		bits, err := strconv.Atoi(strings.TrimPrefix(text, "/"))
@@ -314,6 +368,7 @@ func (t *table) address(m *migrate.Machine, at pools.Origin, text string) {
 	switch {
 	case err != nil:
 		t.farm.Unknown(at, "%q is no address", text)
+	case a == m.IP || a == m.IP6: // of another card
 	case a.Is4() && !m.IP.IsValid():
 		m.IP = a
 	case a.Is6() && !a.IsLinkLocalUnicast() && !m.IP6.IsValid():

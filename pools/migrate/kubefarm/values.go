@@ -2,8 +2,9 @@ package kubefarm
 
 import (
 	"cmp"
-	"net/netip"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -102,23 +103,28 @@ func (r *reader) kubernetes(v *migrate.Value) {
 	if enabled := v.Get("enabled"); enabled.IsPlain() && !enabled.Is() {
 		f.Taken(enabled.Origin, "drover needs a kubeconfig of the cluster that the nodes join, wherever it runs")
 	}
-	endpoint := v.Get("apiServer", "extraArgs", "advertise-address")
-	if lb := v.Get("apiServer", "service", "loadBalancerIP"); lb.String() != "" {
-		endpoint = lb
-	}
 	if f.Kubernetes != "" {
 		r.hosted(v)
 		return
 	}
 	c := pools.Cluster{Name: migrate.Label(f.Cluster), Kubeconfig: migrate.Label(f.Cluster) + ".kubeconfig"}
-	if a, err := netip.ParseAddr(endpoint.String()); err == nil {
-		c.Endpoint = netip.AddrPortFrom(a, 6443).String()
-		f.Taken(endpoint.Origin, "clusters[].endpoint: %s", c.Endpoint)
+	e := endpointOf(v)
+	host := e.host
+	if host == "" && e.address.IsValid() {
+		host = e.address.String()
+	}
+	if host != "" {
+		c.Endpoint = net.JoinHostPort(host, strconv.Itoa(e.port))
+		for _, at := range []*migrate.Value{e.nameAt, e.addressAt, e.portAt} {
+			if at != nil && (at != e.addressAt || e.host == "") {
+				f.Taken(at.Origin, "clusters[].endpoint: %s", c.Endpoint)
+			}
+		}
 	}
 	f.AddCluster(c)
 	f.Comment("The control plane stays as it is. See docs/clusters.md for the kubeconfig.", "clusters", c.Name)
 	v.Leaves(func(leaf *migrate.Value) {
-		if leaf != endpoint && leaf.Path != "kubernetes.enabled" && !leaf.IsNull() {
+		if leaf != e.addressAt && leaf != e.portAt && leaf != e.nameAt && leaf.Path != "kubernetes.enabled" && !leaf.IsNull() {
 			f.Lost(leaf.Origin, "it is of the control plane, which stays as it is: keep the chart kubernetes-in-kubernetes for it")
 		}
 	})
