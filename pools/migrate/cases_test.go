@@ -44,8 +44,8 @@ func TestKeaHostName(t *testing.T) {
     {"hw-address": "52:54:00:28:00:16", "ip-address": "10.28.0.16", "option-data": [{"name": "host-name", "data": "rack4-n16"}]},
     {"hw-address": "52:54:00:28:00:17", "ip-address": "10.28.0.17", "option-data": [{"code": 12, "data": "n17"}], "hostname": "n17-mgmt"}]}]}}`)
 	nodesAre(t, r, c, "rack4-n16 52:54:00:28:00:16 10.28.0.16", "n17-mgmt 52:54:00:28:00:17 10.28.0.17")
-	fixture.WantText(t, "the report", report(r), `input:4: taken: option host-name: name "rack4-n16" of the node`,
-		`input:5: not taken: option 12: host name "n17": the node is named "n17-mgmt"`, `input:2: not taken: option host-name: host name "many"`)
+	fixture.WantText(t, "the report", report(r), `input:4: taken: Dhcp4.subnet4[0].reservations[0].option-data[0] (host-name): pools[].nodes[].name: rack4-n16`,
+		`input:5: not taken: Dhcp4.subnet4[0].reservations[1].option-data[0] (12): host name "n17": the node is named "n17-mgmt"`, `input:2: not taken: Dhcp4.subnet4[0].option-data[0] (host-name): host name "many"`)
 }
 
 // TestKeaInclude: files that a config includes are read, whatever part of JSON they hold, and
@@ -69,7 +69,7 @@ func TestKeaInclude(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixture.WantText(t, "the config", string(r.Config()), "name: m1", "10.28.0.53")
-	fixture.WantText(t, "the report", report(r), "sub/one.json:3: not understood: option ntp-servers")
+	fixture.WantText(t, "the report", report(r), "sub/one.json:3: not understood: Dhcp4.subnet4[0].reservations[0].option-data[0] (ntp-servers)")
 	for file, want := range map[string]string{"gone.json": "gone.json:2: stat nowhere.json: no such file", "loop.json": "10 files in each other"} {
 		if err := kea.Read(migrate.NewFarm(migrate.Options{}), []string{file}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)

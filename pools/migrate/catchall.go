@@ -19,6 +19,7 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		return cmp.Compare(order(a), order(b))
 	})
 	first := map[string]*pools.Pool{} // by network and match
+	var landed []*CatchAll
 	for _, c := range f.lands {
 		if (f.known || f.closed != "") && !c.Ignore {
 			f.Land(*c, Access{f.known, f.closed})
@@ -44,6 +45,7 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		switch other := first[key]; {
 		case other == nil:
 		case f.extend(other, c):
+			landed = append(landed, &CatchAll{Pool: pools.Pool{Name: other.Name, Range: c.Range}, At: c.At})
 			continue
 		default:
 			f.LeftOut(c.At, "range %s: unknown machines of %s get addresses of %s; a network has one range for them (join the ranges, or give one pool a match)", anyRange(c), network, pools.Range{First: cmp.Or(other.Range.First, other.Range6.First), Last: cmp.Or(other.Range.Last, other.Range6.Last)})
@@ -55,14 +57,18 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		if c.scope != nil && len(c.scope.Options) > 0 {
 			name, t := f.tag(c.scope.Name)
 			t.Options = c.scope.Options
+			c.scope.homes = append(c.scope.homes, "tags."+name)
 			c.Tags = append(c.Tags, name)
 		}
 		c.Name = f.freeName(cmp.Or(Label(c.Name), "unknown"))
 		p := &c.Pool
 		f.pools = append(f.pools, p)
 		first[key] = p
-		if !c.Ignore {
-			f.Taken(c.At, "a catch-all pool with range %s: pools.%s", anyRange(c), c.Name)
+		landed = append(landed, c)
+	}
+	for _, c := range landed {
+		if anyRange(c) != "" {
+			f.Taken(c.At, "pools."+c.Name, anyRange(c))
 		}
 	}
 }
@@ -100,7 +106,7 @@ func (f *Farm) extend(p *pools.Pool, c *CatchAll) bool {
 	default:
 		return false
 	}
-	f.Taken(c.At, "range %s: with the range before, pools.%s.range", c.Range, p.Name)
+	c.Range = p.Range
 	return true
 }
 

@@ -61,6 +61,8 @@ type Farm struct {
 	machines []*Machine
 	clusters []pools.Cluster
 	comments []comment
+	claims   []claim
+	leaves   []Note // of the other config
 }
 
 // tag is a tag in the making.
@@ -149,7 +151,7 @@ func (f *Farm) Serve(at pools.Origin, name string) {
 	if !slices.Contains(f.Interfaces, name) {
 		f.Interfaces = append(f.Interfaces, name)
 	}
-	f.Taken(at, "server.interfaces: %s", name)
+	f.Taken(at, "server.interfaces", name)
 }
 
 // Network returns the network with a prefix, and adds it if it is new.
@@ -333,7 +335,7 @@ func (f *Farm) DUID(m *Machine, at pools.Origin, duid string) {
 	digits := strings.TrimPrefix(duid, "hex:")
 	if len(digits) == 28 && strings.HasPrefix(digits, "00010001") || len(digits) == 20 && strings.HasPrefix(digits, "00030001") {
 		m.Hardware = append(m.Hardware, digits[len(digits)-12:])
-		f.Taken(at, "macs: the MAC in the DUID")
+		f.Taken(at, "pools[].nodes[].macs; the MAC in the DUID")
 		return
 	}
 	f.Lost(at, "a DUID without a MAC: drover knows a machine by its MAC, whatever its DUID")

@@ -54,6 +54,7 @@ func (f *Farm) Finish() pools.Config {
 		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
 	}
 	f.tagged(&c)
+	f.Global.homes = []string{"tags." + allTag, "subnets[]"}
 	for _, p := range f.pools {
 		c.Pools = append(c.Pools, *p)
 	}
@@ -76,7 +77,7 @@ func (f *Farm) proxies() {
 		case !n.Proxy:
 		case f.DHCP == pools.DHCPProxy || f.DHCP == "" && !leases:
 			f.DHCP = pools.DHCPProxy
-			f.Taken(n.At, "server.dhcp: proxy")
+			f.Taken(n.At, "server.dhcp", "proxy")
 		default:
 			f.Restricted(n.At, "network %s is left out: another server gives its addresses (proxy), and drover gives those of the other networks; server.dhcp is for all", n.Prefix)
 			f.networks = slices.DeleteFunc(f.networks, func(o *Network) bool { return o == n })
@@ -141,6 +142,7 @@ func (f *Farm) guess(at pools.Origin, a netip.Addr, bits int) {
 // tag.
 func (f *Farm) subnet(n *Network) pools.Subnet {
 	s := pools.Subnet{CIDR: n.Prefix, Lease: n.Lease, Network: n.Segment, Relays: n.Relays}
+	n.homes = []string{"subnets." + s.CIDR.String()}
 	if s.Is6() {
 		s.DNS, s.Domain = n.DNS6, n.Domain6
 		return s
@@ -161,6 +163,7 @@ func (f *Farm) subnet(n *Network) pools.Subnet {
 	if len(n.Options) > 0 {
 		name, t := f.tag("net-" + n.Prefix.Addr().String())
 		n.tag = name
+		n.homes = append(n.homes, "tags."+name)
 		t.Options = n.Options
 		f.Comment("For the machines of "+n.Prefix.String()+".", "tags", name)
 	}
@@ -231,10 +234,11 @@ func (f *Farm) shareGlobal(subnets []pools.Subnet) {
 func (f *Farm) tagged(c *pools.Config) {
 	if len(f.Global.Options) > 0 {
 		_, t := f.tag(allTag)
-		t.Scope = f.Global
+		t.Options = f.Global.Options
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.tags)) {
 		t := f.tags[name]
+		t.Scope.homes = append(t.Scope.homes, "tags."+name)
 		if len(t.Options) > 0 {
 			t.DHCPOptions = t.Options
 		}
@@ -264,6 +268,9 @@ func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
 		}
 		p := f.PoolNamed(cmp.Or(m.Pool, f.Pool))
 		m.Tags = slices.DeleteFunc(m.Tags, func(t string) bool { return slices.Contains(p.Tags, t) })
+		if m.scope != nil {
+			m.scope.homes = append(m.scope.homes, "pools."+p.Name+".nodes."+m.Name)
+		}
 		p.Nodes = append(p.Nodes, m.Node)
 	}
 	f.pools = slices.DeleteFunc(f.pools, func(p *pools.Pool) bool { return len(p.Nodes) == 0 })
@@ -324,7 +331,7 @@ func (f *Farm) nodeName(m *Machine, used map[string]bool) string {
 			continue
 		}
 		if m.Name != "" && !strings.EqualFold(name, first) {
-			f.Taken(m.At, "machine %q is node %q", m.Name, name)
+			f.Taken(m.At, "pools[].nodes[].name; there "+m.Name, name)
 		}
 		return name
 	}

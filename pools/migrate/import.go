@@ -74,8 +74,11 @@ func (i *Import) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc.HeadComment = i.head(f)
 	merged, parts := into(old, doc)
+	f.verify(i.written(merged))
+	if old == nil {
+		merged.HeadComment = i.head(f)
+	}
 	if !i.Apply {
 		r.Changes = parts
 	}
@@ -159,6 +162,29 @@ func stripped(changes []pools.NodeChange) []pools.NodeChange {
 		changes[i].New.Power = nil
 	}
 	return changes
+}
+
+// written returns the part of a config that is written.
+func (i *Import) written(doc *yaml.Node) *yaml.Node {
+	if !i.Apply {
+		return doc
+	}
+	key, list := value(doc.Content[0], "pools")
+	if list == nil {
+		return &yaml.Node{}
+	}
+	all := *list
+	all.Content = nil
+	for _, p := range list.Content {
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, k := range []string{"name", "nodes"} {
+			if key, v := value(p, k); v != nil {
+				n.Content = append(n.Content, key, v)
+			}
+		}
+		all.Content = append(all.Content, n)
+	}
+	return &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Content: []*yaml.Node{key, &all}}}}
 }
 
 // add adds the changes of nodes.

@@ -30,6 +30,7 @@ type Note struct {
 	pools.Origin        // Path is the option: ltsp.config.timezone
 	Kind         Kind   `json:"kind"`
 	Text         string `json:"text"`
+	covers       bool   // it is about all that is at the path
 }
 
 // String returns the note as one line: "values.yaml:12: taken: ltsp.config.timezone: ...".
@@ -62,9 +63,6 @@ func FormatError(at pools.Origin, format string, args ...any) error {
 func (f *Farm) note(kind Kind, at pools.Origin, format string, args ...any) {
 	f.Notes = append(f.Notes, Note{Origin: at, Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
-
-// Taken notes that an option was taken over, and where to.
-func (f *Farm) Taken(at pools.Origin, format string, args ...any) { f.note(Taken, at, format, args...) }
 
 // Itself notes that drover does what an option says, without a setting.
 func (f *Farm) Itself(at pools.Origin, format string, args ...any) {

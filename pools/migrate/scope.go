@@ -22,6 +22,8 @@ type Scope struct {
 	Domain6 string       // of DHCPv6
 	Class   string       // the class of clients that it is for; empty: it is for all
 	machine *Machine
+	homes   []string // the places of the config that get the options
+	heirs   []*Scope // that inherited them
 }
 
 // MachineScope returns the place of the options of a machine.
@@ -56,7 +58,7 @@ func (f *Farm) hostName(s *Scope, at pools.Origin, name string) {
 		f.NotTaken(at, "host name %q: the node is named %q, and that is its host name", name, m.Name)
 	default:
 		m.Name = name
-		f.Taken(at, "name %q of the node", name)
+		f.Taken(at, "pools[].nodes[].name", Label(strings.Split(name, ".")[0]))
 	}
 }
 
@@ -123,12 +125,13 @@ func (f *Farm) Set(s *Scope, o Option) {
 			s.Options = map[string]pools.Strings{}
 		}
 		s.Options[key] = o.Values
-		f.Taken(o.At, "%s: dhcpOptions.%s", s.Name, key)
+		f.takenOption(s, o.At, key, o.Values)
 	}
 }
 
 // Inherit gives a scope the options of an outer one that it does not have.
 func (s *Scope) Inherit(outer *Scope) {
+	outer.heirs = append(outer.heirs, s)
 	for key, values := range outer.Options {
 		if _, own := s.Options[key]; own {
 			continue

@@ -133,7 +133,7 @@ func (r *reader) permit(l level, s statement) {
 	what, allowed, _ := s.permission()
 	switch {
 	case l.machine != nil && what == "booting" && !allowed:
-		r.farm.Taken(s.at, "ignore: true of the node")
+		r.farm.Taken(s.at, "pools[].nodes[].ignore", true)
 	case what == "unknown-clients" || what == "all clients" || what == "booting" || harmless(what):
 		r.farm.Itself(s.at, "nodes of drover have fixed addresses, and unknown machines lease from catch-all pools alone")
 	case strings.HasPrefix(what, "members of"):

@@ -25,7 +25,7 @@ func (r *reader) subnet(l level, s statement) {
 	}
 	n := r.farm.Network(p, s.at)
 	n.Segment = l.segment
-	r.farm.Taken(s.at, "subnets: %s", n.Prefix)
+	r.farm.Taken(s.at, "subnets", n.Prefix)
 	var spans []span
 	outer := l.lease
 	inner := l.inside(s.block)
@@ -230,7 +230,7 @@ func (r *reader) land(l level, like migrate.CatchAll, spans []span) {
 			c.Authoritative = &no
 		}
 		if l.pool != nil {
-			r.farm.PoolScope(&c, s.Range).Options = l.scope.Options
+			r.farm.PoolScope(&c, s.Range).Inherit(l.scope)
 		}
 		r.farm.Land(c, l.access)
 	}

@@ -36,6 +36,7 @@ func Read(f *migrate.Farm, files []string) error {
 			return migrate.FormatError(migrate.At(file), "no subnet, host, group or option: that is no config of dhcpd")
 		}
 		r.declare(all)
+		r.source(all)
 		var lease pools.Duration
 		r.body(level{scope: &f.Global, lease: &lease}.inside(all), all)
 		for _, n := range f.Networks() {
@@ -75,7 +76,7 @@ func (r *reader) table() map[string]func(level, statement) {
 		"fixed-address": r.fixedAddress, "fixed-address6": r.fixedAddress, "host-identifier": r.identifier, "allow": r.permit,
 		"deny": r.permit, "ignore": r.permit, "interface": r.serve, "if": r.class, "elsif": r.class, "else": r.class,
 		"server-name": r.nextServer, "server-identifier": r.nextServer, "authoritative": r.authoritative, "not": r.authoritative, "switch": r.class,
-		"always-broadcast": r.broadcast, "boot-unknown-clients": r.permit,
+		"included": func(_ level, s statement) { r.farm.Itself(s.at, "%s is read", s.word(1)) }, "always-broadcast": r.broadcast, "boot-unknown-clients": r.permit,
 	}
 }
 
@@ -108,6 +109,20 @@ func (r *reader) authoritative(_ level, s statement) {
 	r.farm.Itself(s.at, "authoritative of the catch-all pools: drover is for its networks, unless authoritative: false is written")
 }
 
+// source adds the statements to what must be in the config or in the report.
+func (r *reader) source(all []statement) {
+	for _, s := range all {
+		text := strings.TrimPrefix(s.text(1), "ethernet ")
+		if s.word(0) == "host-identifier" {
+			text = s.text(3)
+		}
+		if !s.has && text != "" {
+			r.farm.Source(s.at, text)
+		}
+		r.source(s.block)
+	}
+}
+
 // declare reads the definitions of options, which others refer to.
 func (r *reader) declare(all []statement) {
 	for _, s := range all {
@@ -136,6 +151,7 @@ func (r *reader) define(s statement) {
 		"array of unsigned integer 8": "uint8", "array of unsigned integer 16": "uint16", "array of unsigned integer 32": "uint32",
 		"array of integer 16": "uint16", "array of integer 32": "uint32",
 	}
+	r.farm.Itself(s.at, "option %s is %d", s.word(1), n)
 	known, ok := types[kind]
 	if !ok {
 		r.farm.Lost(s.at, "the type %q of option %s: write its bytes as hex:", kind, s.word(1))
@@ -151,7 +167,10 @@ func (r *reader) option(l level, s statement) {
 	name := s.word(1)
 	s.at.Path = "option " + name
 	if s.word(2) == "code" && s.word(4) == "=" || name == "space" || name == "definition" {
-		return // read before
+		if strings.Contains(name, ".") || s.word(2) != "code" {
+			r.farm.Lost(s.at, "an option of a vendor's space (dhcpOptions has sub-options by number: 43.6, 125.311.1, 175.190)")
+		}
+		return // else it is read before
 	}
 	name = strings.TrimPrefix(name, "dhcp.")
 	if rest, v6 := strings.CutPrefix(name, "dhcp6."); v6 {
@@ -220,10 +239,10 @@ func (r *reader) option6(l level, s statement, name string) {
 				l.scope.DNS6 = append(l.scope.DNS6, a)
 			}
 		}
-		r.farm.Taken(s.at, "subnets[].dns of the IPv6 subnets")
+		r.farm.Taken(s.at, "subnets[].dns", values[0])
 	case name == "domain-search" && len(values) > 0:
 		l.scope.Domain6 = strings.TrimSuffix(values[0], ".")
-		r.farm.Taken(s.at, "subnets[].domain of the IPv6 subnets")
+		r.farm.Taken(s.at, "subnets[].domain", l.scope.Domain6)
 	default:
 		r.farm.Lost(s.at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
 	}
@@ -248,7 +267,11 @@ func (r *reader) lease(l level, s statement) {
 		return
 	}
 	*l.lease = d
-	r.farm.Taken(s.at, "lease: %s", d)
+	path := "subnets[].lease"
+	if l.pool != nil {
+		path = "pools[].lease"
+	}
+	r.farm.Taken(s.at, path, d)
 }
 
 func (r *reader) broadcast(_ level, s statement) {

@@ -39,13 +39,13 @@ func (r *Reader) table() map[string]func(directive) {
 		"domain": r.domainName, "dhcp-ignore": r.ignore,
 		"dhcp-broadcast": r.broadcast, "dhcp-authoritative": func(d directive) {
 			r.Authoritative = true
-			r.farm.Taken(d.at, "drover is authoritative for its networks")
+			r.farm.Itself(d.at, "drover is authoritative for its networks")
 		},
 		"dhcp-generate-names": func(d directive) {
-			r.farm.Taken(d.at, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)")
+			r.farm.Itself(d.at, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)")
 		},
 		"dhcp-ignore-names": func(d directive) {
-			r.farm.Taken(d.at, "drover never takes the name that a client sends")
+			r.farm.Itself(d.at, "drover never takes the name that a client sends")
 		},
 		"dhcp-rapid-commit": func(d directive) {
 			r.farm.Lost(d.at, "rapid commit over IPv4: drover has it for IPv6 subnets (rapidCommit)")
@@ -129,14 +129,15 @@ func (r *Reader) keepOut() {
 			r.farm.KnownOnly()
 			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool")
 		case is == none:
-			r.farm.Taken(i.at, "ignore: true of the machines with the tag")
+			r.farm.Taken(i.at, "pools[].nodes[].ignore", true)
 		case !ok:
 			r.farm.Close(i.at, rule)
 		default:
+			r.used = append(r.used, matches...)
 			for _, m := range matches {
 				r.farm.CatchAll(migrate.CatchAll{At: i.at, Pool: pools.Pool{Name: "ignored", Match: m, Ignore: true}})
 			}
-			r.farm.Taken(i.at, "a catch-all pool with match and ignore: true (nodes are answered, whatever they send)")
+			r.farm.Taken(i.at, "pools[].ignore; a catch-all pool with match (nodes are answered, whatever they send)", true)
 		}
 	}
 }
@@ -147,7 +148,7 @@ func (r *Reader) broadcast(d directive) {
 		return
 	}
 	r.always = true
-	r.farm.Taken(d.at, "broadcast: always of the pools")
+	r.farm.Taken(d.at, "pools[].broadcast", "always")
 }
 
 func (r *Reader) menu(d directive) {
@@ -177,6 +178,7 @@ func (r *Reader) Finish() {
 	for _, rg := range r.ranges {
 		r.addRange(rg)
 	}
+	r.noteSent()
 	if r.always && r.farm.Machines() > 0 {
 		r.farm.PoolNamed(r.poolName()).Broadcast = pools.BroadcastAlways
 	}
@@ -193,7 +195,7 @@ func (r *Reader) poolName() string {
 func (r *Reader) addNetwork(rg dhcpRange) {
 	if p, _ := rg.Network(); rg.IsAdvertised() && r.farm.SelfMade && p.Bits() == 64 {
 		r.farm.Network(p, rg.at)
-		r.farm.Taken(rg.at, "subnets: %s; its addresses are those that a router advertises", p)
+		r.farm.Taken(rg.at, "subnets; its addresses are those that a router advertises", p)
 		return
 	}
 	if rg.IsAdvertised() {
@@ -209,7 +211,7 @@ func (r *Reader) addNetwork(rg dhcpRange) {
 	}
 	n.Proxy = n.Proxy || rg.Mode == "proxy"
 	if rg.IsStatic() {
-		r.farm.Taken(rg.at, "subnets: %s", n.Prefix)
+		r.farm.Taken(rg.at, "subnets", n.Prefix)
 	}
 }
 
@@ -223,7 +225,7 @@ func (r *Reader) addRange(rg dhcpRange) {
 	if !ok {
 		access.Closed = "tag:" + strings.Join(rg.Tags, ",tag:")
 	}
-	if len(matches) == 0 {
+	if r.used = append(r.used, matches...); len(matches) == 0 {
 		matches = []pools.Match{{}}
 	}
 	for _, m := range matches {
@@ -240,7 +242,7 @@ func (r *Reader) addMatchedRange(rg dhcpRange, m pools.Match, access migrate.Acc
 		machine := migrate.Machine{At: rg.at, Pool: r.Pool}
 		machine.Name, machine.Match, machine.Tags = rg.Tags[len(rg.Tags)-1], m, tags
 		machine.IP, machine.Lease = rg.First, rg.Lease
-		r.farm.Taken(rg.at, "node %s with match", machine.Name)
+		r.farm.Taken(rg.at, "pools[].nodes[]; a node with match", machine.IP)
 		r.farm.Add(machine)
 		return
 	}

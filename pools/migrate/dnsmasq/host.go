@@ -47,7 +47,7 @@ func (r *Reader) hostField(h *host, field string) {
 	case kind == "tag":
 		h.tags = append(h.tags, tagOf(rest))
 	case kind == "id" && rest == "*":
-		r.farm.Taken(h.at, "id:*: drover knows a machine by its MAC, whatever its client identifier")
+		r.farm.Itself(h.at, "id:*: drover knows a machine by its MAC, whatever its client identifier")
 	case kind == "id":
 		h.clientID = ClientID(rest)
 	case strings.HasPrefix(field, "["):
@@ -96,7 +96,7 @@ func (r *Reader) whole6(h host) netip.Addr {
 		if n.Prefix.Addr().Is6() && n.Prefix.Bits() <= 64 {
 			net := n.Prefix.Addr().As16()
 			copy(b[:8], net[:8])
-			r.farm.Taken(h.at, "ip6: %s, in %s", netip.AddrFrom16(b), n.Prefix)
+			r.farm.Taken(h.at, "pools[].nodes[].ip6", netip.AddrFrom16(b))
 			return netip.AddrFrom16(b)
 		}
 	}
@@ -174,7 +174,7 @@ func (r *Reader) pattern(h host) {
 		r.farm.LeftOut(h.at, "MACs with * are no machine of drover (a pool has match, a node has its MACs)")
 		return
 	}
-	r.farm.Taken(h.at, "tags of the machines whose MACs fit")
+	r.farm.Itself(h.at, "the machines whose MACs fit have the tag")
 	for _, set := range h.sets {
 		r.macs = append(r.macs, macTag{h.at, set, strings.ToLower(h.macs[0])})
 	}

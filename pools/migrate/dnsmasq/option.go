@@ -242,11 +242,11 @@ func (r *Reader) option6(at pools.Origin, tags condition, name string, fields []
 		r.farm.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
 	case name == "domain-search" || name == "24":
 		r.domain6 = fields[0]
-		r.farm.Taken(at, "domain of the IPv6 subnets")
+		r.farm.Taken(at, "subnets[].domain", r.domain6)
 	case len(dns) != len(fields):
 		r.farm.Lost(at, "[::] stands for the server's own address there (write the address in dns of the subnet)")
 	default:
 		r.dns6 = dns
-		r.farm.Taken(at, "dns of the IPv6 subnets")
+		r.farm.Taken(at, "subnets[].dns", dns[0])
 	}
 }

@@ -43,6 +43,8 @@ type Reader struct {
 	ignores []ignored
 	conds   []condition // those of options
 	macs    []macTag
+	sends   []sending
+	used    []pools.Match            // of pools and nodes
 	matches map[string][]pools.Match // tags that depend on what a client sends
 	strange map[string]bool          // tags that depend on something that drover has no match for
 	known   bool                     // machines that the config does not name are ignored
@@ -103,7 +105,10 @@ func (r *Reader) eachLine(path string, plain bool, each func(directive) error) e
 	if err != nil {
 		return err
 	}
-	return r.parse(path, string(data), plain, each)
+	return r.parse(path, string(data), plain, func(d directive) error {
+		r.farm.Source(d.at, strings.Join(d.fields, ","))
+		return each(d)
+	})
 }
 
 // parse calls each for the lines of a text that hold something.
@@ -244,7 +249,7 @@ func (r *Reader) include(from string, d directive) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.at.Position(), err)
 		}
-		r.farm.Taken(d.at, "%s is read", filepath.Base(file))
+		r.farm.Itself(d.at, "%s is read", filepath.Base(file))
 	}
 	return nil
 }

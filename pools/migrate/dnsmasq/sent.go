@@ -2,6 +2,7 @@ package dnsmasq
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"drover/pools"
@@ -54,7 +55,27 @@ func (r *Reader) dhcpMatch(d directive) {
 // sets records a tag that depends on what a client sends.
 func (r *Reader) sets(at pools.Origin, tag string, m pools.Match) {
 	r.matches[tag] = append(r.matches[tag], m)
-	r.farm.Taken(at, "a match, where tag %q is used", tag)
+	r.sends = append(r.sends, sending{at, tag, m})
+}
+
+// sending is what sets a tag.
+type sending struct {
+	at  pools.Origin
+	tag string
+	m   pools.Match
+}
+
+// noteSent notes what became of the matches.
+func (r *Reader) noteSent() {
+	for _, s := range r.sends {
+		m := s.m
+		value := cmp.Or(m.ClientID, m.CircuitID, m.RemoteID, m.SubscriberID, m.Class, m.UserClass, m.Arch.String())
+		if slices.Contains(r.used, m) {
+			r.farm.Taken(s.at, "pools; a match", value)
+		} else {
+			r.farm.NotTaken(s.at, "no range is for tag %q alone: the match of a pool is what a client sends", s.tag)
+		}
+	}
 }
 
 // dhcpClass reads dhcp-vendorclass and dhcp-userclass: a part of the class is enough.
@@ -100,7 +121,7 @@ func (r *Reader) dhcpMAC(d directive) {
 		return
 	}
 	r.macs = append(r.macs, macTag{d.at, strings.TrimPrefix(d.fields[0], "set:"), strings.ToLower(d.fields[1])})
-	r.farm.Taken(d.at, "tags of the machines whose MACs fit")
+	r.farm.Itself(d.at, "the machines whose MACs fit have the tag")
 }
 
 // maxMatches bounds the matches of a condition.

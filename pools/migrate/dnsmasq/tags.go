@@ -85,6 +85,7 @@ func (r *Reader) tagIf(d directive) {
 		}
 	}
 	r.ifs = append(r.ifs, t)
+	r.farm.Itself(d.at, "it is followed for the tags that are known beforehand, and for the match of a range")
 }
 
 // closure returns tags with those that tag-if adds.

@@ -56,6 +56,15 @@ func known() map[string]string {
 	return fields
 }
 
+// places returns where the config has each field.
+func places() map[string]string {
+	return map[string]string{
+		"name": "pools[].nodes[].name", "mac": "pools[].nodes[].macs", "ip": "pools[].nodes[].ip", "ip6": "pools[].nodes[].ip6", "pool": "pools[].name",
+		"tags": "pools[].nodes[].tags", "kernel": "tags", "power": "pools[].nodes[].power", "bmc": "pools[].nodes[].power.address",
+		"user": "pools[].nodes[].power.user", "uuid": "pools[].nodes[].match.uuid", "network": "subnets[].cidr", "mask": "subnets[].cidr", "router": "subnets[].router",
+	}
+}
+
 // bounds of a table.
 const maxRows = 200_000
 
@@ -188,7 +197,7 @@ func (t *table) head(at pools.Origin, row []string) error {
 		case field == "password":
 			t.farm.Lost(at, "passwords are not written into a config (power.passwordFile names a file with one)")
 		case ok:
-			t.farm.Taken(at, "%s of the nodes", field)
+			t.farm.Taken(at, places()[field])
 		}
 		t.fields = append(t.fields, field)
 	}
@@ -222,6 +231,9 @@ func (t *table) row(at pools.Origin, row []string) {
 			continue
 		}
 		at.Path = t.header[i]
+		if places()[t.fields[i]] != "" {
+			t.farm.Source(at, text)
+		}
 		switch field := t.fields[i]; {
 		case bmc && field == "ip":
 			m.power.Address, _, _ = strings.Cut(Words(text)[0], "/")

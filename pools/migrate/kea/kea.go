@@ -26,6 +26,7 @@ func Read(f *migrate.Farm, files []string) error {
 		if err != nil {
 			return err
 		}
+		f.SourceTree(root)
 		if root.Get("arguments").IsMap() { // the answer to config-get
 			root = root.Get("arguments")
 		}
@@ -70,6 +71,7 @@ type level struct {
 	relays  []netip.Addr
 	yields  bool // it sends no NAK
 	global  bool
+	pool    bool
 }
 
 // fields reads the keys of a level: those that several have, and its own.
@@ -78,7 +80,7 @@ func (r *reader) fields(l *level, v *migrate.Value, own migrate.Readers) {
 	readers := migrate.Readers{
 		"comment": migrate.Skip, "option-data": func(v *migrate.Value) { r.options(l.scope, v) },
 		"boot-file-name": r.bootFile, "next-server": r.bootServer, "server-hostname": r.bootServer,
-		"valid-lifetime": func(v *migrate.Value) { r.lease(&l.lease, v) }, "user-context": func(v *migrate.Value) { r.context(l, v) },
+		"valid-lifetime": func(v *migrate.Value) { r.lease(&l.lease, v, l.pool) }, "user-context": func(v *migrate.Value) { r.context(l, v) },
 		"authoritative": func(v *migrate.Value) { r.authoritative(l, v) },
 	}
 	for key := range strings.FieldsSeq(inner) {
@@ -110,20 +112,24 @@ func (r *reader) bootFile(v *migrate.Value) {
 }
 
 func (r *reader) bootServer(v *migrate.Value) {
-	if v.String() != "" && v.String() != "0.0.0.0" {
+	if v.String() != "" {
 		r.farm.BootServer(v.Origin, v.String())
 	}
 }
 
 // lease reads a time in seconds.
-func (r *reader) lease(to *pools.Duration, v *migrate.Value) {
+func (r *reader) lease(to *pools.Duration, v *migrate.Value, pool bool) {
 	n, err := strconv.ParseUint(v.String(), 10, 32)
 	if err != nil {
 		r.farm.Unknown(v.Origin, "%q is no number of seconds", v.String())
 		return
 	}
 	*to = migrate.Lease(time.Duration(n) * time.Second)
-	r.farm.Taken(v.Origin, "lease: %s", to)
+	path := "subnets[].lease"
+	if pool {
+		path = "pools[].lease"
+	}
+	r.farm.Taken(v.Origin, path, to)
 }
 
 // members reads the classes whose members a network or a pool is for. Kea makes some itself.
@@ -156,7 +162,7 @@ func (r *reader) authoritative(l *level, v *migrate.Value) {
 	switch {
 	case l.global:
 		l.yields = !v.Is()
-		r.farm.Taken(v.Origin, "authoritative of the catch-all pools")
+		r.farm.Itself(v.Origin, "authoritative of the catch-all pools: drover is for its networks, unless authoritative: false is written")
 	case v.Is() == l.yields:
 		r.farm.Lost(v.Origin, "authoritative of one network: that of the whole server counts (authoritative of a catch-all pool)")
 	}
@@ -203,11 +209,11 @@ func (r *reader) each(list *migrate.Value, read func(*migrate.Value)) {
 func (r *reader) interfaces(v *migrate.Value) {
 	lost := r.farm.NoCounterpart("it is about the sockets of Kea")
 	readers := migrate.Readers{"comment": migrate.Skip, "interfaces": func(v *migrate.Value) {
-		for _, text := range v.Strings() {
-			if name, _, _ := strings.Cut(text, "/"); name != "*" && name != "" {
+		r.each(v, func(v *migrate.Value) {
+			if name, _, _ := strings.Cut(v.String(), "/"); name != "*" && name != "" {
 				r.farm.Serve(v.Origin, name)
 			}
-		}
+		})
 	}}
 	for _, p := range v.Pairs {
 		if readers[p.Key] == nil {
@@ -308,13 +314,15 @@ func (r *reader) subnet(l level, v *migrate.Value) {
 	}
 	n := f.Network(p, v.Get("subnet").Origin)
 	n.Segment, l.scope = l.segment, &n.Scope
-	f.Taken(v.Get("subnet").Origin, "subnets: %s", n.Prefix)
+	f.Taken(v.Get("subnet").Origin, "subnets", n.Prefix)
 	r.fields(&l, v, r.network(&l))
 	n.Lease = l.lease
 	for _, a := range l.relays {
-		if !n.Prefix.Contains(a) {
+		if n.Prefix.Contains(a) {
+			f.Itself(v.Get("relay").Origin, "the relay agent is in the network itself")
+		} else {
 			n.Relays = append(n.Relays, a)
-			f.Taken(v.Get("relay").Origin, "subnets[].relays: %s", a)
+			f.Taken(v.Get("relay").Origin, "subnets[].relays", a)
 		}
 	}
 	r.each(v.Get("pools"), func(v *migrate.Value) { r.pool(l, v) })
@@ -331,7 +339,7 @@ func (r *reader) pool(l level, v *migrate.Value) {
 	}
 	c := migrate.CatchAll{At: text.Origin}
 	network := l.lease
-	l.scope = r.farm.PoolScope(&c, span)
+	l.scope, l.pool = r.farm.PoolScope(&c, span), true
 	r.fields(&l, v, migrate.Readers{"pool": migrate.Skip})
 	if l.lease != network {
 		c.Lease = l.lease

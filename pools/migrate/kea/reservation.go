@@ -45,7 +45,7 @@ func (r *reader) reservation(v *migrate.Value) {
 		"excluded-prefixes": none, "prefixes": none,
 		"client-classes": func(v *migrate.Value) {
 			if m.Ignore = slices.Contains(v.Strings(), "DROP"); m.Ignore {
-				f.Taken(v.Origin, "ignore: true of the node")
+				f.Taken(v.Origin, "pools[].nodes[].ignore", true)
 				return
 			}
 			f.NotTaken(v.Origin, "classes of a machine: give the node a tag with the options that they have")
@@ -82,7 +82,7 @@ func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 		"always-send": migrate.Skip, "never-send": migrate.Skip, "comment": migrate.Skip, "user-context": migrate.Skip, "client-classes": migrate.Skip})
 	name, code, data, space := v.Get("name").String(), v.Get("code").String(), v.Get("data").String(), v.Get("space").String()
 	at := v.Origin
-	at.Path = "option " + cmp.Or(name, code)
+	at.Path += " (" + cmp.Or(name, code) + ")"
 	if r.v6 {
 		r.option6(s, at, name, code, data)
 		return
@@ -138,10 +138,10 @@ func (r *reader) option6(s *migrate.Scope, at pools.Origin, name, code, data str
 		for _, text := range values(data) {
 			s.DNS6 = append(s.DNS6, address(text))
 		}
-		r.farm.Taken(at, "subnets[].dns")
+		r.farm.Taken(at, "subnets[].dns", values(data)[0])
 	case name == "domain-search" || code == "24":
 		s.Domain6 = values(data)[0]
-		r.farm.Taken(at, "subnets[].domain")
+		r.farm.Taken(at, "subnets[].domain", s.Domain6)
 	default:
 		r.farm.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
 	}
@@ -168,6 +168,7 @@ func (r *reader) custom(list *migrate.Value) {
 	}
 	for _, v := range list.Items {
 		if space := v.Get("space").String(); space != "" && space != "dhcp4" {
+			r.farm.Lost(v.Origin, "an option of space %q (dhcpOptions has sub-options by number: 43.6, 125.311.1)", space)
 			continue
 		}
 		code, err := parseCode(v.Get("code").String())
@@ -180,6 +181,6 @@ func (r *reader) custom(list *migrate.Value) {
 			continue
 		}
 		r.names[v.Get("name").String()] = migrate.OptionName{Code: code, Type: kind}
-		r.farm.Taken(v.Origin, "option %s is %d", v.Get("name"), code)
+		r.farm.Itself(v.Origin, "option %s is %d", v.Get("name"), code)
 	}
 }

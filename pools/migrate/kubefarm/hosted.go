@@ -72,7 +72,7 @@ func (c *plane) set(field string, set func(text string) error, v *migrate.Value)
 		c.farm.Unknown(v.Origin, "%v", err)
 		return
 	}
-	c.farm.Taken(v.Origin, "clusters[].controlPlane.%s", field)
+	c.farm.Taken(v.Origin, "clusters[].controlPlane."+field)
 }
 
 // addon reads whether the chart installs an add-on.
@@ -82,7 +82,7 @@ func (c *plane) addon(v *migrate.Value, into **bool) {
 	}
 	on := v.Is()
 	*into, c.read[v] = &on, true
-	c.farm.Taken(v.Origin, "clusters[].controlPlane.addons")
+	c.farm.Taken(v.Origin, "clusters[].controlPlane.addons", on)
 }
 
 // endpoint reads where nodes reach the API server.
@@ -90,6 +90,10 @@ func (c *plane) endpoint(v *migrate.Value) {
 	e := endpointOf(v)
 	c.set("endpoint.address", func(text string) error { c.Endpoint.Address = e.address; return nil }, e.addressAt)
 	c.set("endpoint.port", func(text string) error { c.Endpoint.Port = e.port; return nil }, e.portAt)
+	if own := v.Get("apiServer", "extraArgs", "advertise-address"); own.IsPlain() && !c.read[own] {
+		c.read[own] = true
+		c.farm.Itself(own.Origin, "an API server of drover advertises the address of its endpoint")
+	}
 	c.set("certSANs", func(string) error { c.CertSANs = append(c.CertSANs, e.host); return nil }, e.nameAt)
 }
 
@@ -108,7 +112,7 @@ func (c *plane) program(name string, v *migrate.Value, into *map[string]string, 
 			c.read[p.Value] = true
 			c.farm.Lost(p.Value.Origin, "feature gates are of one version of Kubernetes (extraArgs, for those that %s has)", c.Version)
 		default:
-			c.set("extraArgs: --"+p.Key, func(text string) error { set(into, p.Key, text); return nil }, p.Value)
+			c.set("extraArgs."+name+"."+p.Key, func(text string) error { set(into, p.Key, text); return nil }, p.Value)
 		}
 	}
 }

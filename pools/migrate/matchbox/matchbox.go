@@ -42,7 +42,7 @@ func Read(f *migrate.Farm, paths []string) error {
 	}
 	if f.DHCP == "" && len(f.Networks()) == 0 {
 		f.DHCP = pools.DHCPProxy
-		f.Taken(migrate.At(paths[0]), "server.dhcp: proxy, as Matchbox gives no addresses (--subnet and --dhcp full when drover shall give them)")
+		f.Taken(migrate.At(paths[0]), "server.dhcp; as Matchbox gives no addresses (--subnet and --dhcp full when drover shall give them)", "proxy")
 	}
 	names := make([]string, 0, len(r.profiles))
 	for name := range r.profiles {
@@ -107,6 +107,7 @@ func (r *reader) file(path string) error {
 	if err != nil {
 		return err
 	}
+	r.farm.SourceTree(v)
 	id := v.Get("id").String()
 	if id == "" {
 		id = strings.TrimSuffix(filepath.Base(path), ".json")
@@ -156,7 +157,7 @@ func (r *reader) arguments(tag string, to *pools.KernelArgs, v *migrate.Value) {
 				r.farm.Lost(v.Origin, "kernel argument %q has characters that loaders change, or variables of iPXE", word)
 			default:
 				to.Args = append(to.Args, word)
-				r.farm.Taken(v.Origin, "tags.%s.kernelArgs: %s", tag, word)
+				r.farm.Taken(v.Origin, "tags."+tag+".kernelArgs", word)
 			}
 		}
 	}
@@ -209,7 +210,7 @@ func (r *reader) group(v *migrate.Value) {
 		return
 	case len(m.Hardware) == 0 && m.Match.IsZero():
 		c := migrate.CatchAll{At: v.Origin, Pool: pools.Pool{Name: profile, Tags: []string{tag}}}
-		f.Taken(v.Origin, "a catch-all pool, for all machines that no other group has")
+		f.Taken(v.Origin, "pools[].catchall; for all machines that no other group has", true)
 		if f.DHCP != pools.DHCPProxy {
 			f.LeftOut(v.Origin, "the catch-all pool has no range (write range:, and catchall: true)")
 			return

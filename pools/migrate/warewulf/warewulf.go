@@ -28,6 +28,7 @@ func Read(f *migrate.Farm, files []string) error {
 		return err
 	}
 	for _, doc := range documents {
+		f.SourceTree(doc)
 		r := &reader{farm: f, profiles: map[string]*migrate.Value{}}
 		switch {
 		case doc.Get("nodes") != nil || doc.Get("nodeprofiles") != nil:
@@ -112,7 +113,7 @@ func (r *reader) kernel(tag func() (string, *pools.Tag), v *migrate.Value) {
 			}
 			name, t := tag()
 			t.KernelArgs.Args = append(t.KernelArgs.Args, words...)
-			r.farm.Taken(v.Origin, "tags.%s.kernelArgs", name)
+			r.farm.Taken(v.Origin, "tags."+name+".kernelArgs", words[0])
 		},
 	})
 }
@@ -132,7 +133,7 @@ func (r *reader) resources(tag func() (string, *pools.Tag), v *migrate.Value) {
 			}
 			name, t := tag()
 			t.Mounts.Items = append(t.Mounts.Items, m)
-			r.farm.Taken(item.Origin, "tags.%s.mounts: %s (warewulf as a host is the old server)", name, m.Path)
+			r.farm.Taken(item.Origin, "tags."+name+".mounts; warewulf as a host is the old server", m.Path)
 		}
 	}
 }
@@ -324,7 +325,7 @@ func (r *reader) power(m *migrate.Machine, v *migrate.Value) {
 			r.farm.Lost(p.Value.Origin, "a detail of IPMI: drover uses lanplus and port 623")
 		}
 	}
-	r.farm.Taken(v.Origin, "power of node %s; put the password into ipmi.pass, beside the config", m.Name)
+	r.farm.Taken(v.Origin, "pools[].nodes[].power; put the password into ipmi.pass, beside the config", address)
 }
 
 // server reads warewulf.conf.
@@ -344,13 +345,12 @@ func (r *reader) server(v *migrate.Value) {
 		return
 	}
 	n := f.Network(netip.PrefixFrom(base, bits), v.Origin)
-	f.Taken(v.Origin, "subnets: %s", n.Prefix)
+	f.Taken(v.Origin, "subnets", n.Prefix)
 	dhcp := v.Get("dhcp")
 	first, err1 := netip.ParseAddr(dhcp.Get("range start").String())
 	last, err2 := netip.ParseAddr(dhcp.Get("range end").String())
 	if err1 == nil && err2 == nil && dhcp.Get("enabled").String() != "false" {
 		f.CatchAll(migrate.CatchAll{At: dhcp.Origin, Pool: pools.Pool{Range: pools.Range{First: first, Last: last}}})
-		f.Taken(dhcp.Origin, "a catch-all pool with range %s-%s", first, last)
 	}
 }
 
