@@ -22,7 +22,11 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 	var landed []*CatchAll
 	for _, c := range f.lands {
 		if (f.known || f.closed != "") && !c.Ignore {
-			f.Land(*c, Access{f.known, f.closed})
+			f.Land(*c, Access{Known: f.known, Closed: f.closed})
+			continue
+		}
+		if c.unnamed && f.left != "" {
+			f.restrict(c, fmt.Sprintf("that machines which the config names may not lease from it (%s is no node here)", f.left))
 			continue
 		}
 		i := slices.IndexFunc(subnets, func(s pools.Subnet) bool {

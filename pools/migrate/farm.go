@@ -55,6 +55,7 @@ type Farm struct {
 	there    pools.Config // that the import adds to; the zero Config: none
 	pools    []*pools.Pool
 	lands    []*CatchAll
+	left     string // a machine that the config names, and that is no node
 	known    bool   // unknown machines get no answer: none of lands is written
 	closed   string // a rule for all machines that drover does not have; none of lands is written
 	tags     map[string]*tag
@@ -97,8 +98,9 @@ type Network struct {
 // CatchAll is a range of addresses for unknown machines.
 type CatchAll struct {
 	pools.Pool
-	At    pools.Origin
-	scope *Scope // with options of its own; nil: none
+	At      pools.Origin
+	scope   *Scope // with options of its own; nil: none
+	unnamed bool   // machines that the config names may not lease from it
 }
 
 // Machine is a machine of the other config. Name is any text, and Hardware has its MACs as
@@ -254,8 +256,9 @@ func (f *Farm) PoolNamed(name string) *pools.Pool {
 
 // Access is which machines may lease from a range of the other config.
 type Access struct {
-	Known  bool   // only those that the config names
-	Closed string // a rule that drover does not have: allow members of "phones"
+	Known   bool   // only those that the config names
+	Unnamed bool   // only those that the config does not name
+	Closed  string // a rule that drover does not have: allow members of "phones"
 }
 
 // Land adds a pool for unknown machines, if access lets any of them in.
@@ -266,6 +269,7 @@ func (f *Farm) Land(c CatchAll, access Access) {
 	case access.Closed != "":
 		f.restrict(&c, access.Closed)
 	default:
+		c.unnamed = access.Unnamed
 		f.CatchAll(c)
 	}
 }

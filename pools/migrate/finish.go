@@ -254,6 +254,7 @@ func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
 	names := map[string]bool{}
 	for _, m := range machines {
 		if !f.bootable(m, subnets) {
+			f.left = m.String()
 			continue
 		}
 		m.Name = f.nodeName(m, names)

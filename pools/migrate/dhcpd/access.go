@@ -82,25 +82,31 @@ func (l level) inside(block []statement) level {
 // poolAccess returns who may lease from a pool: a machine that one of the permissions allows,
 // if there are some, and that none denies.
 func poolAccess(a migrate.Access, block []statement) migrate.Access {
-	all, known, others := false, false, ""
+	all, known, unknown, others := false, false, false, ""
 	for _, s := range block {
 		what, allowed, ok := s.permission()
 		switch {
 		case !ok:
-		case allowed && (what == "unknown-clients" || what == "all clients"):
+		case allowed && what == "all clients":
 			all = true
+		case allowed && what == "unknown-clients":
+			unknown = true
 		case allowed && what == "known-clients":
 			known = true
 		case allowed:
 			others = s.text(0)
 		case what == "unknown-clients":
 			a.Known = true
+		case what == "known-clients":
+			a.Unnamed = true
 		case !harmless(what):
 			a.Closed = cmp.Or(a.Closed, s.text(0))
 		}
 	}
 	switch {
 	case all:
+	case unknown:
+		a.Unnamed = a.Unnamed || !known
 	case others != "":
 		a.Closed = cmp.Or(a.Closed, others)
 	case known:

@@ -23,7 +23,7 @@ const dnsOptions = `server rev-server address local domain-needed bogus-priv fil
 const hostOptions = `user group pid-file keep-in-foreground no-daemon log-facility log-async log-dhcp log-debug quiet-dhcp
 	quiet-dhcp6 quiet-ra quiet-tftp bind-interfaces bind-dynamic listen-address
 	dhcp-leasefile leasefile-ro dhcp-lease-max dhcp-script dhcp-luascript dhcp-scriptuser script-arp script-on-renewal
-	leasequery enable-dbus enable-ubus clear-on-reload test version help dhcp-hostsfile dhcp-optsfile dhcp-no-override no-ping
+	leasequery enable-dbus enable-ubus clear-on-reload test version help dhcp-hostsfile dhcp-optsfile dhcp-no-override dhcp-ignore-clid no-ping
 	dhcp-sequential-ip dhcp-reply-delay dhcp-client-update dhcp-fqdn dhcp-duid dhcp-ttl bootp-dynamic dhcp-alternate-port
 	enable-tftp tftp-root tftp-no-fail tftp-unique-root tftp-secure tftp-lowercase tftp-max tftp-mtu tftp-no-blocksize tftp-port-range
 	tftp-single-port ra-param bridge-interface shared-network dhcp-pxe-vendor conf-script`
@@ -221,7 +221,8 @@ func (r *Reader) addRange(rg dhcpRange) {
 		return
 	}
 	matches, ok := r.sentAlone(rg.Tags)
-	access := migrate.Access{Known: r.known || r.unknownAll(rg.Tags, 0) == none}
+	access := migrate.Access{Known: r.known || r.unknownAll(rg.Tags, 0) == none,
+		Unnamed: slices.ContainsFunc(rg.Tags, func(tag string) bool { return tag[0] == '!' })}
 	if !ok {
 		access.Closed = "tag:" + strings.Join(rg.Tags, ",tag:")
 	}
@@ -238,7 +239,7 @@ func (r *Reader) addRange(rg dhcpRange) {
 func (r *Reader) addMatchedRange(rg dhcpRange, m pools.Match, access migrate.Access) {
 	tags := r.chosen(r.closure(slices.Concat(r.Tags, rg.Tags, []string{rg.Set})))
 	port := m.ClientID + m.CircuitID + m.RemoteID + m.SubscriberID
-	if port != "" && rg.First == rg.Last && access == (migrate.Access{}) {
+	if port != "" && rg.First == rg.Last && !access.Known && access.Closed == "" {
 		machine := migrate.Machine{At: rg.at, Pool: r.Pool}
 		machine.Name, machine.Match, machine.Tags = rg.Tags[len(rg.Tags)-1], m, tags
 		machine.IP, machine.Lease = rg.First, rg.Lease

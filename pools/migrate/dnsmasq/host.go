@@ -174,7 +174,7 @@ func (r *Reader) pattern(h host) {
 		r.farm.LeftOut(h.at, "MACs with * are no machine of drover (a pool has match, a node has its MACs)")
 		return
 	}
-	r.farm.Itself(h.at, "the machines whose MACs fit have the tag")
+	r.farm.NotTaken(h.at, "MACs with * are no match of a pool; nodes whose MACs fit get the options of the tag")
 	for _, set := range h.sets {
 		r.macs = append(r.macs, macTag{h.at, set, strings.ToLower(h.macs[0])})
 	}

@@ -307,5 +307,8 @@ func (r *Reader) Directive(at pools.Origin, key string, fields []string) {
 		r.farm.Lost(at, "it is about the program dnsmasq, or its files and logs")
 	default:
 		r.farm.Unknown(at, "an option that this import does not know")
+		if strings.HasPrefix(key, "dhcp-ignore") {
+			r.farm.Close(at, key)
+		}
 	}
 }

@@ -121,7 +121,7 @@ func (r *Reader) dhcpMAC(d directive) {
 		return
 	}
 	r.macs = append(r.macs, macTag{d.at, strings.TrimPrefix(d.fields[0], "set:"), strings.ToLower(d.fields[1])})
-	r.farm.Itself(d.at, "the machines whose MACs fit have the tag")
+	r.farm.NotTaken(d.at, "MACs with * are no match of a pool; nodes whose MACs fit get the options of the tag")
 }
 
 // maxMatches bounds the matches of a condition.

@@ -138,6 +138,7 @@ func (r *reader) members(l *level, v *migrate.Value) {
 	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "KNOWN" })
 	switch {
 	case len(names) == 0 || slices.Contains(names, "ALL") || slices.Contains(names, "UNKNOWN"):
+		l.access.Unnamed = l.access.Unnamed || len(names) == 1 && names[0] == "UNKNOWN"
 		r.farm.Itself(v.Origin, "unknown machines may lease, as from every catch-all pool")
 	case len(others) == 0:
 		l.access.Known = true
