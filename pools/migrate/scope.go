@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"drover/pools"
@@ -127,6 +128,40 @@ func (f *Farm) Set(s *Scope, o Option) {
 		s.Options[key] = o.Values
 		f.takenOption(s, o.At, key, o.Values)
 	}
+}
+
+// Option6 gives a scope an option of DHCPv6: name servers and domain, which a subnet has.
+func (f *Farm) Option6(s *Scope, at pools.Origin, name string, values []string) {
+	switch {
+	case len(values) > 0 && slices.Contains([]string{"dns-servers", "name-servers", "dns-server", "23"}, name):
+		s.DNS6 = nil
+		for _, text := range values {
+			a, err := netip.ParseAddr(strings.Trim(text, "[]"))
+			if err != nil || a.IsUnspecified() {
+				f.Lost(at, "%s is the server's own address there, or none (write the address in dns of the subnet)", text)
+				continue
+			}
+			s.DNS6 = append(s.DNS6, a)
+			f.Taken(at, "subnets[].dns", a)
+		}
+	case len(values) > 0 && (name == "domain-search" || name == "24"):
+		s.Domain6 = strings.TrimSuffix(values[0], ".")
+		f.Taken(at, "subnets[].domain", s.Domain6)
+	default:
+		f.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
+	}
+}
+
+// ParseSeconds reads a lease time in seconds, and notes at which path the config has it.
+func (f *Farm) ParseSeconds(at pools.Origin, text, path string) (pools.Duration, bool) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		f.Unknown(at, "%q is no number of seconds", text)
+		return 0, false
+	}
+	d := Lease(time.Duration(n) * time.Second)
+	f.Taken(at, path, d)
+	return d, true
 }
 
 // Inherit gives a scope the options of an outer one that it does not have.

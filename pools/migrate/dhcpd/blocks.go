@@ -72,26 +72,10 @@ func (r *reader) sharedNetwork(l level, s statement) {
 // group reads machines with common options, which become a tag.
 func (r *reader) group(l level, s statement) {
 	r.groups++
-	name := s.word(1)
-	if name == "" {
-		name = fmt.Sprintf("group-%d", r.groups)
-	}
-	scope := &migrate.Scope{}
-	tag := migrate.TagName(name)
-	scope.Name = "tags." + tag
+	name, _ := r.farm.Tag(cmp.Or(s.word(1), fmt.Sprintf("group-%d", r.groups)))
 	inner := l.inside(s.block)
-	inner.scope, inner.lease = scope, nil
-	inner.tags = append(slices.Clone(l.tags), tag)
-	plain := slices.IndexFunc(s.block, func(st statement) bool { return !st.has && st.word(0) != "" }) >= 0
-	if plain {
-		r.farm.Tag(tag)
-		to := r.farm.TagScope(tag)
-		to.Name = scope.Name
-		inner.scope = to
-		r.farm.Comment(fmt.Sprintf("The group at %s.", s.at.Position()), "tags", tag)
-	} else {
-		inner.tags = l.tags
-	}
+	inner.scope, inner.lease, inner.tags = r.farm.TagScope(name), nil, append(slices.Clone(l.tags), name)
+	r.farm.Comment(fmt.Sprintf("The group at %s.", s.at.Position()), "tags", name)
 	r.body(inner, s.block)
 }
 

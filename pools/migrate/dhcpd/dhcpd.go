@@ -2,11 +2,9 @@ package dhcpd
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"drover/pools"
 	"drover/pools/migrate"
@@ -174,7 +172,8 @@ func (r *reader) option(l level, s statement) {
 	}
 	name = strings.TrimPrefix(name, "dhcp.")
 	if rest, v6 := strings.CutPrefix(name, "dhcp6."); v6 {
-		r.option6(l, s, rest)
+		values, _ := optionValues(s.words[min(2, len(s.words)):])
+		r.farm.Option6(l.scope, s.at, rest, values)
 		return
 	}
 	o, ok := r.names[name]
@@ -228,26 +227,6 @@ func optionValues(words []string) (values []string, computed bool) {
 	return values, false
 }
 
-// option6 reads an option of DHCPv6: name servers and domain, which a subnet has.
-func (r *reader) option6(l level, s statement, name string) {
-	values, _ := optionValues(s.words[min(2, len(s.words)):])
-	switch {
-	case name == "name-servers":
-		l.scope.DNS6 = nil
-		for _, v := range values {
-			if a, err := netip.ParseAddr(v); err == nil {
-				l.scope.DNS6 = append(l.scope.DNS6, a)
-			}
-		}
-		r.farm.Taken(s.at, "subnets[].dns", values[0])
-	case name == "domain-search" && len(values) > 0:
-		l.scope.Domain6 = strings.TrimSuffix(values[0], ".")
-		r.farm.Taken(s.at, "subnets[].domain", l.scope.Domain6)
-	default:
-		r.farm.Lost(s.at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
-	}
-}
-
 func (r *reader) filename(_ level, s statement) { r.farm.BootFile(s.at, s.word(1)) }
 
 func (r *reader) nextServer(_ level, s statement) { r.farm.BootServer(s.at, s.word(1)) }
@@ -256,22 +235,15 @@ func (r *reader) lease(l level, s statement) {
 	if s.text(1) == "-1" {
 		s.words[1] = "4294967295" // without an end
 	}
-	n, err := strconv.ParseUint(s.word(1), 10, 32)
-	if err != nil {
-		r.farm.Unknown(s.at, "%q is no number of seconds", s.word(1))
-		return
-	}
-	d := migrate.Lease(time.Duration(n) * time.Second)
-	if l.lease == nil {
-		r.farm.Lost(s.at, "a lease time of a group or a host (lease: of a subnet or a pool)")
-		return
-	}
-	*l.lease = d
 	path := "subnets[].lease"
 	if l.pool != nil {
 		path = "pools[].lease"
 	}
-	r.farm.Taken(s.at, path, d)
+	if l.lease == nil {
+		r.farm.Lost(s.at, "a lease time of a group or a host (lease: of a subnet or a pool)")
+	} else if d, ok := r.farm.ParseSeconds(s.at, s.word(1), path); ok {
+		*l.lease = d
+	}
 }
 
 func (r *reader) broadcast(_ level, s statement) {

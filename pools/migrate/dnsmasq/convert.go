@@ -204,7 +204,7 @@ func (r *Reader) addNetwork(rg dhcpRange) {
 	}
 	n := Declare(r.farm, rg.at, rg.Range)
 	if n.Prefix.Addr().Is6() {
-		n.DNS6, n.Domain6 = r.dns6, r.domain6
+		n.Inherit(&r.scope6)
 	}
 	if n.Lease == 0 {
 		n.Lease = rg.Lease

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,8 +51,7 @@ type Reader struct {
 	without []string                 // interfaces that have no DHCP
 	always  bool                     // answers are broadcast
 	domain  string
-	domain6 string
-	dns6    []netip.Addr
+	scope6  migrate.Scope // options of DHCPv6
 }
 
 // NewReader returns a reader that fills a farm.

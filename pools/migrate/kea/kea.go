@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"drover/pools"
 	"drover/pools/migrate"
@@ -80,7 +78,7 @@ func (r *reader) fields(l *level, v *migrate.Value, own migrate.Readers) {
 	readers := migrate.Readers{
 		"comment": migrate.Skip, "option-data": func(v *migrate.Value) { r.options(l.scope, v) },
 		"boot-file-name": r.bootFile, "next-server": r.bootServer, "server-hostname": r.bootServer,
-		"valid-lifetime": func(v *migrate.Value) { r.lease(&l.lease, v, l.pool) }, "user-context": func(v *migrate.Value) { r.context(l, v) },
+		"valid-lifetime": func(v *migrate.Value) { r.lease(l, v) }, "user-context": func(v *migrate.Value) { r.context(l, v) },
 		"authoritative": func(v *migrate.Value) { r.authoritative(l, v) },
 	}
 	for key := range strings.FieldsSeq(inner) {
@@ -117,19 +115,15 @@ func (r *reader) bootServer(v *migrate.Value) {
 	}
 }
 
-// lease reads a time in seconds.
-func (r *reader) lease(to *pools.Duration, v *migrate.Value, pool bool) {
-	n, err := strconv.ParseUint(v.String(), 10, 32)
-	if err != nil {
-		r.farm.Unknown(v.Origin, "%q is no number of seconds", v.String())
-		return
-	}
-	*to = migrate.Lease(time.Duration(n) * time.Second)
+// lease reads the lease time of a level.
+func (r *reader) lease(l *level, v *migrate.Value) {
 	path := "subnets[].lease"
-	if pool {
+	if l.pool {
 		path = "pools[].lease"
 	}
-	r.farm.Taken(v.Origin, path, to)
+	if d, ok := r.farm.ParseSeconds(v.Origin, v.String(), path); ok {
+		l.lease = d
+	}
 }
 
 // members reads the classes whose members a network or a pool is for. Kea makes some itself.

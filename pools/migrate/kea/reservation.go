@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"drover/pools"
 	"drover/pools/migrate"
 )
 
@@ -84,7 +83,7 @@ func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 	at := v.Origin
 	at.Path += " (" + cmp.Or(name, code) + ")"
 	if r.v6 {
-		r.option6(s, at, name, code, data)
+		r.farm.Option6(s, at, cmp.Or(name, code), values(data))
 		return
 	}
 	o, ok := r.names[name]
@@ -128,23 +127,6 @@ func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 		data = strings.NewReplacer(" - ", "=", " -", "=", "- ", "=").Replace(data)
 	}
 	f.SetNamed(s, migrate.Option{At: at, Values: values(data)}, o)
-}
-
-// option6 reads an option of DHCPv6: name servers and domain, which a subnet has.
-func (r *reader) option6(s *migrate.Scope, at pools.Origin, name, code, data string) {
-	switch {
-	case name == "dns-servers" || code == "23":
-		s.DNS6 = nil
-		for _, text := range values(data) {
-			s.DNS6 = append(s.DNS6, address(text))
-		}
-		r.farm.Taken(at, "subnets[].dns", values(data)[0])
-	case name == "domain-search" || code == "24":
-		s.Domain6 = values(data)[0]
-		r.farm.Taken(at, "subnets[].domain", s.Domain6)
-	default:
-		r.farm.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
-	}
 }
 
 func parseCode(text string) (uint8, error) {
