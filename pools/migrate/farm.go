@@ -62,6 +62,7 @@ type Farm struct {
 	machines []*Machine
 	clusters []pools.Cluster
 	comments []comment
+	derived  []Option
 	claims   []claim
 	leaves   []Note // of the other config
 }

@@ -42,6 +42,7 @@ func (f *Farm) Finish() pools.Config {
 			c.Subnets = append(c.Subnets, f.subnet(n))
 		}
 	}
+	f.derive()
 	f.shareGlobal(c.Subnets)
 	if f.SelfMade {
 		selfMade(c.Subnets)

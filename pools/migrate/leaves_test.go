@@ -231,3 +231,18 @@ func TestTakenIsVerified(t *testing.T) {
 		}
 	}
 }
+
+// TestDerivedOptions: a mask and a broadcast address follow from the network, if they are its own.
+func TestDerivedOptions(t *testing.T) {
+	r, _ := imported(t, conf, dnsmasqHead+`dhcp-option=28,10.28.0.255
+dhcp-option=28,10.28.255.255
+dhcp-option=option:netmask,255.255.255.0
+dhcp-option=option:netmask,255.255.0.0
+dhcp-option=option:T1,900
+`)
+	for line, want := range map[int]migrate.Kind{3: migrate.Itself, 4: migrate.NotTaken, 5: migrate.Itself, 6: migrate.NotTaken, 7: migrate.NotTaken} {
+		if !slices.ContainsFunc(r.Notes, func(n migrate.Note) bool { return n.Line == line && n.Kind == want }) {
+			t.Errorf("line %d is not %q\n%s", line, want, report(r))
+		}
+	}
+}

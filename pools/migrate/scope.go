@@ -87,11 +87,36 @@ func (o Option) key() string {
 	return strconv.Itoa(int(o.Code))
 }
 
-// setBy are the options that follow from other values of drover's config.
-func setBy() map[uint8]string {
-	return map[uint8]string{
-		1: "the mask follows from the network", 28: "the broadcast address follows from the network",
-		54: "it is the server's own address", 58: "T1 is half of the lease", 59: "T2 is seven eighths of the lease",
+// follows notes the options that follow from other values of drover's config. Of the mask and the
+// broadcast address, which follow from the network, it notes once the networks are known whether
+// they are those of one.
+func (f *Farm) follows(o Option) bool {
+	value := strings.Join(o.Values, ",")
+	switch o.Code {
+	case 1, 28:
+		f.derived = append(f.derived, o)
+	case 54:
+		f.Itself(o.At, "it is the server's own address")
+	case 58, 59:
+		f.NotTaken(o.At, "%s: T1 is half of the lease, and T2 seven eighths", value)
+	default:
+		return false
+	}
+	return true
+}
+
+// derive notes the masks and the broadcast addresses.
+func (f *Farm) derive() {
+	for _, o := range f.derived {
+		a, _ := netip.ParseAddr(strings.Join(o.Values, ",")) // the zero Addr is that of no network
+		bits, _ := MaskBits(a)
+		if slices.ContainsFunc(f.networks, func(n *Network) bool {
+			return o.Code == 28 && LastOf(n.Prefix) == a || o.Code == 1 && n.Prefix.Addr().Is4() && n.Prefix.Bits() == bits
+		}) {
+			f.Itself(o.At, "it follows from the network")
+		} else {
+			f.NotTaken(o.At, "%s is that of no network: drover sends those of the networks that it has", a)
+		}
 	}
 }
 
@@ -103,7 +128,6 @@ func (f *Farm) Set(s *Scope, o Option) {
 		o.Values = []string{fmt.Sprintf("hex:%x", text)} // YAML and terminals would change it
 	}
 	_, hint, err := option.Parse(key, o.Values)
-	follows := setBy()[o.Code]
 	switch {
 	case o.Part == "" && o.Code == 12:
 		f.hostName(s, o.At, strings.TrimPrefix(strings.Join(o.Values, ","), "text:"))
@@ -111,8 +135,7 @@ func (f *Farm) Set(s *Scope, o Option) {
 		f.BootServer(o.At, strings.TrimPrefix(strings.Join(o.Values, " "), "text:"))
 	case o.Part == "" && o.Code == 67:
 		f.BootFile(o.At, strings.TrimPrefix(strings.Join(o.Values, ""), "text:"))
-	case o.Part == "" && follows != "":
-		f.Itself(o.At, "%s", follows)
+	case o.Part == "" && f.follows(o):
 	case o.Part == "" && o.Code == 51:
 		f.Lost(o.At, "the lease time of an option (write lease: in the pool or the subnet)")
 	case option.Reserved(o.Code):
