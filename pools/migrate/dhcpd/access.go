@@ -159,17 +159,19 @@ func (r *reader) class(l level, s statement) {
 		r.farm.NotTaken(s.at, "%s: drover knows machines as nodes with macs, and others by the match of a catch-all pool", s.text(0))
 	}
 	for _, inner := range s.block {
-		inner.at.Path = inner.text(0)[:min(len(inner.text(0)), 60)]
+		inner.at.Path = inner.word(0)
 		code := r.names[strings.TrimPrefix(inner.word(1), "dhcp.")]
 		switch {
 		case inner.has:
 			r.class(l, inner)
-		case inner.word(0) == "filename" || inner.word(0) == "option" && code.Code == 67:
-			r.farm.BootFile(inner.at, inner.text(1))
-		case inner.word(0) == "next-server" || inner.word(0) == "option" && code.IsBoot():
-			r.farm.BootServer(inner.at, inner.text(1))
+		case inner.word(0) == "filename" || inner.word(0) == "next-server":
+			r.statement(l, inner)
+		case inner.word(0) == "option" && code.Code == 67:
+			r.farm.BootFile(inner.at, inner.word(2))
+		case inner.word(0) == "option" && code.IsBoot():
+			r.farm.BootServer(inner.at, inner.word(2))
 		default:
-			r.farm.NotTaken(inner.at, "it is for clients of %q: drover chooses loaders by firmware, and has options by node, network, tag and pool", s.text(0))
+			r.farm.NotTaken(inner.at, "it is for clients of %s: drover chooses loaders by firmware, and has options by node, network, tag and pool", s.text(0))
 		}
 	}
 }
