@@ -58,12 +58,7 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		if n := f.NetworkOf(c.Range.First); n != nil && n.tag != "" && !slices.Contains(c.Tags, n.tag) {
 			c.Tags = append([]string{n.tag}, c.Tags...)
 		}
-		if c.scope != nil && len(c.scope.Options) > 0 {
-			name, t := f.tag(c.scope.Name)
-			t.Options = c.scope.Options
-			c.scope.homes = append(c.scope.homes, "tags."+name)
-			c.Tags = append(c.Tags, name)
-		}
+		f.ownOptions(c)
 		c.Name = f.freeName(cmp.Or(Label(c.Name), "unknown"))
 		p := &c.Pool
 		f.pools = append(f.pools, p)
@@ -75,6 +70,17 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 			f.Taken(c.At, "pools."+c.Name, anyRange(c))
 		}
 	}
+}
+
+// ownOptions gives a pool a tag with the options of its own.
+func (f *Farm) ownOptions(c *CatchAll) {
+	if c.scope == nil || len(c.scope.Options) == 0 {
+		return
+	}
+	name, t := f.tag(c.scope.Name)
+	t.Options = c.scope.Options
+	c.scope.homes = append(c.scope.homes, "tags."+name)
+	c.Tags = append(c.Tags, name)
 }
 
 // order puts pools that keep machines out before those that let some in.

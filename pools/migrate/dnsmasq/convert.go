@@ -121,7 +121,7 @@ func (r *Reader) keepOut() {
 	for _, i := range r.ignores {
 		matches, ok := r.sentAlone(i.tags)
 		rule := "dhcp-ignore=tag:" + strings.Join(i.tags, ",tag:")
-		switch is := r.unknownAll(i.tags, 0); {
+		switch is := r.unknownAll(i.tags); {
 		case is == all && slices.ContainsFunc(i.tags, func(tag string) bool { return slices.Contains(r.Tags, tag) }):
 			r.known = true // for the clients of this reader
 			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool for them")
@@ -168,6 +168,7 @@ func (r *Reader) Finish() {
 	for _, d := range r.serves {
 		r.serve(d)
 	}
+	r.settleShares()
 	r.keepOut()
 	r.conds = r.conditions()
 	for _, rg := range r.ranges {
@@ -221,8 +222,8 @@ func (r *Reader) addRange(rg dhcpRange) {
 		return
 	}
 	matches, ok := r.sentAlone(rg.Tags)
-	access := migrate.Access{Known: r.known || r.unknownAll(rg.Tags, 0) == none,
-		Unnamed: slices.ContainsFunc(rg.Tags, func(tag string) bool { return tag[0] == '!' })}
+	access := migrate.Access{Known: r.known || r.unknownAll(rg.Tags) == none,
+		Unnamed: slices.ContainsFunc(rg.Tags, isNegated)}
 	if !ok {
 		access.Closed = "tag:" + strings.Join(rg.Tags, ",tag:")
 	}

@@ -42,6 +42,7 @@ type Reader struct {
 	ignores []ignored
 	conds   []condition // those of options
 	macs    []macTag
+	shares  map[string]share // of the machines that the config does not name
 	sends   []sending
 	used    []pools.Match            // of pools and nodes
 	matches map[string][]pools.Match // tags that depend on what a client sends

@@ -58,6 +58,8 @@ func tagOf(text string) string {
 	return text
 }
 
+func isNegated(tag string) bool { return strings.HasPrefix(tag, "!") }
+
 // splitTags splits leading tag: and net: values from the others.
 func splitTags(fields []string) (tags condition, rest []string) {
 	for i, f := range fields {
@@ -88,18 +90,20 @@ func (r *Reader) tagIf(d directive) {
 	r.farm.Itself(d.at, "it is followed for the tags that are known beforehand, and for the match of a range")
 }
 
-// closure returns tags with those that tag-if adds.
+// closure returns tags with those that tag-if adds. dnsmasq runs its lines once, in order.
 func (r *Reader) closure(tags []string) []string {
-	for range r.ifs { // each round may set what another one needs
-		for _, t := range r.ifs {
-			if !t.when.holds(tags) {
-				continue
-			}
-			for _, set := range t.sets {
-				if !slices.Contains(tags, set) {
-					tags = append(tags, set)
-				}
-			}
+	for _, t := range r.ifs {
+		if t.when.holds(tags) {
+			tags = union(tags, t.sets)
+		}
+	}
+	return tags
+}
+
+func union(tags, more []string) []string {
+	for _, tag := range more {
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
 		}
 	}
 	return tags
@@ -108,20 +112,17 @@ func (r *Reader) closure(tags []string) []string {
 // settle follows tag-if for tags that depend on what a client sends: what they set depends
 // on it too.
 func (r *Reader) settle() {
-	for range r.ifs {
-		for _, t := range r.ifs {
-			known, matches, ok := r.sent(t.when)
-			ok = ok && !slices.ContainsFunc(t.when, func(tag string) bool { return tag[0] == '!' && len(r.matches[tag[1:]]) > 0 })
-			for _, set := range t.sets {
-				switch {
-				case !ok || len(matches) > 0 && len(known) > 0:
-					r.strange[set] = true
-				case len(matches) > 0:
-					for _, m := range matches {
-						if !slices.Contains(r.matches[set], m) {
-							r.matches[set] = append(r.matches[set], m)
-						}
-					}
+	for _, t := range r.ifs {
+		known, matches, ok := r.sent(t.when)
+		ok = ok && !slices.ContainsFunc(t.when, func(tag string) bool { return isNegated(tag) && len(r.matches[tag[1:]]) > 0 })
+		for _, set := range t.sets {
+			if !ok || len(matches) > 0 && len(known) > 0 {
+				r.strange[set] = true
+				continue
+			}
+			for _, m := range matches {
+				if !slices.Contains(r.matches[set], m) {
+					r.matches[set] = append(r.matches[set], m)
 				}
 			}
 		}
@@ -137,24 +138,25 @@ const (
 	all
 )
 
+// settleShares follows tag-if for the machines that the config does not name.
+func (r *Reader) settleShares() {
+	r.shares = map[string]share{}
+	for _, t := range r.ifs {
+		is := r.unknownAll(t.when)
+		for _, set := range t.sets {
+			r.shares[set] = max(r.unknown(set), is)
+		}
+	}
+}
+
 // unknown returns how many of the machines that the config does not name have a tag, or with
 // ! lack it. A tag that nothing sets may be that of an interface.
-func (r *Reader) unknown(tag string, depth int) (is share) {
+func (r *Reader) unknown(tag string) share {
 	name, not := strings.CutPrefix(tag, "!")
-	set := slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && !h.isPattern() })
-	switch {
-	case slices.Contains(r.Tags, name):
-		is = all
-	case r.strange[name] || len(r.matches[name]) > 0 || slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }):
-	case set || name == "known" || name == "bootp": // drover leases nothing by BOOTP
-		is = none
-	case slices.ContainsFunc(r.ifs, func(t tagIf) bool { return slices.Contains(t.sets, name) }):
-		is = none
-	}
-	for _, t := range r.ifs {
-		if slices.Contains(t.sets, name) && depth < len(r.ifs) {
-			is = max(is, r.unknownAll(t.when, depth+1))
-		}
+	is, ok := r.shares[name]
+	if !ok {
+		is = r.unsettled(name)
+		r.shares[name] = is
 	}
 	if not {
 		return -is
@@ -162,11 +164,28 @@ func (r *Reader) unknown(tag string, depth int) (is share) {
 	return is
 }
 
+// unsettled returns the share of a tag without tag-if.
+func (r *Reader) unsettled(name string) share {
+	switch {
+	case slices.Contains(r.Tags, name):
+		return all
+	case r.strange[name] || len(r.matches[name]) > 0 || slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }):
+		return some
+	case name == "known" || name == "bootp": // drover leases nothing by BOOTP
+		return none
+	case slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && !h.isPattern() }):
+		return none
+	case slices.ContainsFunc(r.ifs, func(t tagIf) bool { return slices.Contains(t.sets, name) }):
+		return none
+	}
+	return some
+}
+
 // unknownAll returns how many of the machines that the config does not name fulfil a condition.
-func (r *Reader) unknownAll(c condition, depth int) share {
+func (r *Reader) unknownAll(c condition) share {
 	is := all
 	for _, tag := range c {
-		is = min(is, r.unknown(tag, depth))
+		is = min(is, r.unknown(tag))
 	}
 	return is
 }
@@ -175,7 +194,7 @@ func (r *Reader) unknownAll(c condition, depth int) share {
 // depends on something that drover has no match for.
 func (r *Reader) sentAlone(c condition) (matches []pools.Match, ok bool) {
 	for _, tag := range c {
-		if r.unknown(tag, 0) == some && (tag[0] == '!' || len(r.matches[tag]) == 0) {
+		if r.unknown(tag) == some && (isNegated(tag) || len(r.matches[tag]) == 0) {
 			return nil, false
 		}
 	}
