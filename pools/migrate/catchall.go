@@ -19,7 +19,16 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		return cmp.Compare(order(a), order(b))
 	})
 	first := map[string]*pools.Pool{} // by network and match
+	var landed []*CatchAll
 	for _, c := range f.lands {
+		if (f.known || f.closed != "") && !c.Ignore {
+			f.Land(*c, Access{Known: f.known, Closed: f.closed})
+			continue
+		}
+		if c.unnamed && f.left != "" {
+			f.restrict(c, fmt.Sprintf("that machines which the config names may not lease from it (%s is no node here)", f.left))
+			continue
+		}
 		i := slices.IndexFunc(subnets, func(s pools.Subnet) bool {
 			return s.CIDR.Contains(cmp.Or(c.Range.First, c.Range6.First))
 		})
@@ -40,6 +49,7 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		switch other := first[key]; {
 		case other == nil:
 		case f.extend(other, c):
+			landed = append(landed, &CatchAll{Pool: pools.Pool{Name: other.Name, Range: c.Range}, At: c.At})
 			continue
 		default:
 			f.LeftOut(c.At, "range %s: unknown machines of %s get addresses of %s; a network has one range for them (join the ranges, or give one pool a match)", anyRange(c), network, pools.Range{First: cmp.Or(other.Range.First, other.Range6.First), Last: cmp.Or(other.Range.Last, other.Range6.Last)})
@@ -48,18 +58,40 @@ func (f *Farm) landings(subnets []pools.Subnet) {
 		if n := f.NetworkOf(c.Range.First); n != nil && n.tag != "" && !slices.Contains(c.Tags, n.tag) {
 			c.Tags = append([]string{n.tag}, c.Tags...)
 		}
+		f.ownOptions(c)
 		c.Name = f.freeName(cmp.Or(Label(c.Name), "unknown"))
 		p := &c.Pool
 		f.pools = append(f.pools, p)
 		first[key] = p
+		landed = append(landed, c)
+	}
+	for _, c := range landed {
+		if anyRange(c) != "" {
+			f.Taken(c.At, "pools."+c.Name, anyRange(c))
+		}
 	}
 }
 
+// ownOptions gives a pool a tag with the options of its own.
+func (f *Farm) ownOptions(c *CatchAll) {
+	if c.scope == nil || len(c.scope.Options) == 0 {
+		return
+	}
+	name, t := f.tag(c.scope.Name)
+	t.Options = c.scope.Options
+	c.scope.homes = append(c.scope.homes, "tags."+name)
+	c.Tags = append(c.Tags, name)
+}
+
+// order puts pools that keep machines out before those that let some in.
 func order(c *CatchAll) int {
-	if c.Match.IsZero() {
+	switch {
+	case c.Ignore:
+		return 0
+	case !c.Match.IsZero():
 		return 1
 	}
-	return 0
+	return 2
 }
 
 func anyRange(c *CatchAll) string { return cmp.Or(c.Range.String(), c.Range6.String()) }
@@ -84,7 +116,7 @@ func (f *Farm) extend(p *pools.Pool, c *CatchAll) bool {
 	default:
 		return false
 	}
-	f.Taken(c.At, "range %s: with the range before, pools.%s.range", c.Range, p.Name)
+	c.Range = p.Range
 	return true
 }
 

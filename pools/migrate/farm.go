@@ -19,7 +19,6 @@ type Options struct {
 	Pool       string         // of the machines
 	Cluster    string         // that the machines join
 	Subnets    []netip.Prefix // networks that the other config does not name
-	KeepBoot   bool           // take over the boot files of the other server
 
 	// Namespace is that of the objects that the config becomes; empty: it stays a config.
 	Namespace string
@@ -56,10 +55,16 @@ type Farm struct {
 	there    pools.Config // that the import adds to; the zero Config: none
 	pools    []*pools.Pool
 	lands    []*CatchAll
+	left     string // a machine that the config names, and that is no node
+	known    bool   // unknown machines get no answer: none of lands is written
+	closed   string // a rule for all machines that drover does not have; none of lands is written
 	tags     map[string]*tag
 	machines []*Machine
 	clusters []pools.Cluster
 	comments []comment
+	derived  []Option
+	claims   []claim
+	leaves   []Note // of the other config
 }
 
 // tag is a tag in the making.
@@ -84,6 +89,9 @@ type Network struct {
 	Lease   pools.Duration
 	Relays  []netip.Addr
 
+	// Proxy says that another server gives the addresses of the network.
+	Proxy bool
+
 	tag   string // with the options that are no fields of a subnet
 	there bool   // only the config that the import adds to has the network
 }
@@ -91,7 +99,9 @@ type Network struct {
 // CatchAll is a range of addresses for unknown machines.
 type CatchAll struct {
 	pools.Pool
-	At pools.Origin
+	At      pools.Origin
+	scope   *Scope // with options of its own; nil: none
+	unnamed bool   // machines that the config names may not lease from it
 }
 
 // Machine is a machine of the other config. Name is any text, and Hardware has its MACs as
@@ -101,6 +111,7 @@ type Machine struct {
 	At       pools.Origin
 	Pool     string // default: that of the Options
 	Hardware []string
+	scope    *Scope // with options of its own; nil: none
 }
 
 // String returns the name of the machine, or what else it has.
@@ -133,17 +144,17 @@ func NewFarm(o Options) *Farm {
 
 // Serve adds an interface of the other config, unless the operator named some.
 func (f *Farm) Serve(at pools.Origin, name string) {
-	if len(f.asked.Interfaces) > 0 {
+	if len(f.asked.Interfaces) > 0 && !slices.Contains(f.asked.Interfaces, name) {
 		f.Lost(at, "interface %q: the operator named others (--interface)", name)
 		return
 	}
-	if !f.served {
+	if !f.served && len(f.asked.Interfaces) == 0 {
 		f.served, f.Interfaces = true, nil
 	}
 	if !slices.Contains(f.Interfaces, name) {
 		f.Interfaces = append(f.Interfaces, name)
 	}
-	f.Taken(at, "server.interfaces: %s", name)
+	f.Taken(at, "server.interfaces", name)
 }
 
 // Network returns the network with a prefix, and adds it if it is new.
@@ -244,6 +255,42 @@ func (f *Farm) PoolNamed(name string) *pools.Pool {
 	return p
 }
 
+// Access is which machines may lease from a range of the other config.
+type Access struct {
+	Known   bool   // only those that the config names
+	Unnamed bool   // only those that the config does not name
+	Closed  string // a rule that drover does not have: allow members of "phones"
+}
+
+// Land adds a pool for unknown machines, if access lets any of them in.
+func (f *Farm) Land(c CatchAll, access Access) {
+	switch {
+	case access.Known:
+		f.Itself(c.At, "range %s is for machines that the config names: nodes have fixed addresses, and there is no catch-all pool", anyRange(&c))
+	case access.Closed != "":
+		f.restrict(&c, access.Closed)
+	default:
+		c.unnamed = access.Unnamed
+		f.CatchAll(c)
+	}
+}
+
+func (f *Farm) restrict(c *CatchAll, rule string) {
+	f.Restricted(c.At, "range %s is left out, by the rule %s: drover does not have it, and a catch-all pool would be open to all machines", anyRange(c), rule)
+}
+
+// Close leaves out all ranges: the other config keeps machines out by a rule for all of it,
+// which drover does not have.
+func (f *Farm) Close(at pools.Origin, rule string) {
+	if f.closed == "" {
+		f.closed = rule
+	}
+	f.Restricted(at, "the rule %s keeps machines out, and drover does not have it: no range is taken over", rule)
+}
+
+// KnownOnly leaves out all ranges: unknown machines get no answer.
+func (f *Farm) KnownOnly() { f.known = true }
+
 // CatchAll adds a pool for unknown machines. Finish makes its range one that drover can
 // lease from, and its name one of its own.
 func (f *Farm) CatchAll(c CatchAll) {
@@ -278,7 +325,25 @@ func (f *Farm) Add(m Machine) {
 			m.MACs = append(m.MACs, mac)
 		}
 	}
+	if len(m.MACs) > 0 && !m.Match.IsZero() {
+		f.Lost(m.At, "the identifier beside the MAC: drover knows the machine by its MAC")
+		m.Match = pools.Match{}
+	}
+	if m.scope != nil && len(m.scope.Options) > 0 {
+		m.DHCPOptions = m.scope.Options
+	}
 	f.machines = append(f.machines, &m)
+}
+
+// DUID gives a machine the MAC that its DUID holds, if it holds one. drover knows no others.
+func (f *Farm) DUID(m *Machine, at pools.Origin, duid string) {
+	digits := strings.TrimPrefix(duid, "hex:")
+	if len(digits) == 28 && strings.HasPrefix(digits, "00010001") || len(digits) == 20 && strings.HasPrefix(digits, "00030001") {
+		m.Hardware = append(m.Hardware, digits[len(digits)-12:])
+		f.Taken(at, "pools[].nodes[].macs; the MAC in the DUID")
+		return
+	}
+	f.Lost(at, "a DUID without a MAC: drover knows a machine by its MAC, whatever its DUID")
 }
 
 // ParseHardware reads a MAC in the forms that other servers write: pairs that lack a

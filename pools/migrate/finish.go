@@ -27,6 +27,7 @@ func Lease(d time.Duration) pools.Duration {
 // Finish makes the config of the farm. It is called once, when the reader is done.
 func (f *Farm) Finish() pools.Config {
 	machines := f.merge()
+	f.proxies()
 	f.usable(machines)
 	if name := f.Cluster; name != "" && !slices.ContainsFunc(f.clusters, func(c pools.Cluster) bool { return c.Name == name }) {
 		f.AddCluster(pools.Cluster{Name: name, Kubeconfig: name + ".kubeconfig"})
@@ -41,6 +42,7 @@ func (f *Farm) Finish() pools.Config {
 			c.Subnets = append(c.Subnets, f.subnet(n))
 		}
 	}
+	f.derive()
 	f.shareGlobal(c.Subnets)
 	if f.SelfMade {
 		selfMade(c.Subnets)
@@ -53,6 +55,7 @@ func (f *Farm) Finish() pools.Config {
 		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
 	}
 	f.tagged(&c)
+	f.Global.homes = []string{"tags." + allTag, "subnets[]"}
 	for _, p := range f.pools {
 		c.Pools = append(c.Pools, *p)
 	}
@@ -65,6 +68,23 @@ func (f *Farm) Finish() pools.Config {
 // mode returns how machines get their addresses: as the operator or the other config says, or else
 // as the config does that the import adds to.
 func (f *Farm) mode() pools.DHCPMode { return cmp.Or(f.DHCP, f.there.Server.DHCP) }
+
+// proxies decides how networks are served in which another server gives the addresses:
+// server.dhcp is for all networks, so where drover gives addresses in one these are left out.
+func (f *Farm) proxies() {
+	leases := slices.ContainsFunc(f.networks, func(n *Network) bool { return !n.Proxy && n.At.File != "" && n.Prefix.Addr().Is4() })
+	for _, n := range slices.Clone(f.networks) {
+		switch {
+		case !n.Proxy:
+		case f.DHCP == pools.DHCPProxy || f.DHCP == "" && !leases:
+			f.DHCP = pools.DHCPProxy
+			f.Taken(n.At, "server.dhcp", "proxy")
+		default:
+			f.Restricted(n.At, "network %s is left out: another server gives its addresses (proxy), and drover gives those of the other networks; server.dhcp is for all", n.Prefix)
+			f.networks = slices.DeleteFunc(f.networks, func(o *Network) bool { return o == n })
+		}
+	}
+}
 
 // usable drops the networks that drover cannot have, and guesses those of machines that
 // have none.
@@ -123,6 +143,7 @@ func (f *Farm) guess(at pools.Origin, a netip.Addr, bits int) {
 // tag.
 func (f *Farm) subnet(n *Network) pools.Subnet {
 	s := pools.Subnet{CIDR: n.Prefix, Lease: n.Lease, Network: n.Segment, Relays: n.Relays}
+	n.homes = []string{"subnets." + s.CIDR.String()}
 	if s.Is6() {
 		s.DNS, s.Domain = n.DNS6, n.Domain6
 		return s
@@ -140,11 +161,11 @@ func (f *Farm) subnet(n *Network) pools.Subnet {
 		s.Domain = domain
 		delete(n.Options, "domain-name")
 	}
-	f.bootRule(&n.Scope)
-	if len(n.Options) > 0 || len(n.Loaders) > 0 {
+	if len(n.Options) > 0 {
 		name, t := f.tag("net-" + n.Prefix.Addr().String())
 		n.tag = name
-		t.Options, t.Scope.Loaders = n.Options, n.Loaders
+		n.homes = append(n.homes, "tags."+name)
+		t.Options = n.Options
 		f.Comment("For the machines of "+n.Prefix.String()+".", "tags", name)
 	}
 	return s
@@ -212,20 +233,16 @@ func (f *Farm) shareGlobal(subnets []pools.Subnet) {
 
 // tagged makes the tags of the config.
 func (f *Farm) tagged(c *pools.Config) {
-	f.bootRule(&f.Global)
-	if len(f.Global.Options) > 0 || len(f.Global.Loaders) > 0 {
+	if len(f.Global.Options) > 0 {
 		_, t := f.tag(allTag)
-		t.Scope = f.Global
+		t.Options = f.Global.Options
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.tags)) {
 		t := f.tags[name]
-		if name != allTag {
-			f.bootRule(&t.Scope)
-		}
+		t.Scope.homes = append(t.Scope.homes, "tags."+name)
 		if len(t.Options) > 0 {
 			t.DHCPOptions = t.Options
 		}
-		t.Tag.Loaders.Items = append(t.Tag.Loaders.Items, t.Scope.Loaders...)
 		if c.Tags == nil {
 			c.Tags = map[string]pools.Tag{}
 		}
@@ -238,6 +255,7 @@ func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
 	names := map[string]bool{}
 	for _, m := range machines {
 		if !f.bootable(m, subnets) {
+			f.left = m.String()
 			continue
 		}
 		m.Name = f.nodeName(m, names)
@@ -252,6 +270,9 @@ func (f *Farm) nodes(machines []*Machine, subnets []pools.Subnet) {
 		}
 		p := f.PoolNamed(cmp.Or(m.Pool, f.Pool))
 		m.Tags = slices.DeleteFunc(m.Tags, func(t string) bool { return slices.Contains(p.Tags, t) })
+		if m.scope != nil {
+			m.scope.homes = append(m.scope.homes, "pools."+p.Name+".nodes."+m.Name)
+		}
 		p.Nodes = append(p.Nodes, m.Node)
 	}
 	f.pools = slices.DeleteFunc(f.pools, func(p *pools.Pool) bool { return len(p.Nodes) == 0 })
@@ -262,7 +283,17 @@ func (f *Farm) bootable(m *Machine, subnets []pools.Subnet) bool {
 	about := "machine " + m.String()
 	i := slices.IndexFunc(subnets, func(s pools.Subnet) bool { return m.IP.IsValid() && s.CIDR.Contains(m.IP) })
 	in6 := slices.ContainsFunc(subnets, func(s pools.Subnet) bool { return m.IP6.IsValid() && s.CIDR.Contains(m.IP6) })
+	if m.IP.IsValid() && m.IP6.IsValid() && (i >= 0) != in6 {
+		lost := &m.IP
+		if i >= 0 {
+			lost = &m.IP6
+		}
+		f.LeftOut(m.At, "%s: address %s is in none of the networks (name its network with --subnet): the node has its other address alone", about, *lost)
+		*lost = netip.Addr{}
+	}
 	switch {
+	case len(m.MACs) == 0 && m.Match.IsZero() && m.Ignore:
+		f.Close(m.At, "ignore "+about)
 	case len(m.MACs) == 0 && m.Match.IsZero():
 		f.LeftOut(m.At, "%s has no MAC address (drover finds a machine by its MACs, or by match)", about)
 	case m.Ignore:
@@ -302,7 +333,7 @@ func (f *Farm) nodeName(m *Machine, used map[string]bool) string {
 			continue
 		}
 		if m.Name != "" && !strings.EqualFold(name, first) {
-			f.Taken(m.At, "machine %q is node %q", m.Name, name)
+			f.Taken(m.At, "pools[].nodes[].name; there "+m.Name, name)
 		}
 		return name
 	}

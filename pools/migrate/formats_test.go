@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -25,30 +24,28 @@ import (
 // conf reads files of dnsmasq alone.
 func conf(f *migrate.Farm, files []string) error { return dnsmasq.Read(f, files, nil, nil) }
 
-// formats are the examples of testdata, each with its reader. boot is for those that are
-// read with --keep-boot.
+// formats are the examples of testdata, each with its reader.
 var formats = []struct {
 	name  string
 	read  func(*migrate.Farm, []string) error
 	files []string
-	boot  bool
 }{
-	{"kubefarm", kubefarm.Read, []string{"values.yaml", "site.yaml"}, false},
-	{"kubefarm-catchall", kubefarm.Read, []string{"values.yaml"}, false},
-	{"kubefarm-empty", kubefarm.Read, []string{"values.yaml"}, false},
-	{"kubefarm-tags", kubefarm.Read, []string{"values.yaml"}, false},
-	{"dnsmasq", conf, []string{"dnsmasq.conf"}, false},
-	{"dnsmasq-boot", conf, []string{"dnsmasq.conf"}, true},
-	{"dnsmasq-controller", dnsmasq.ReadObjects, []string{"objects.yaml"}, false},
-	{"isc-dhcpd", dhcpd.Read, []string{"dhcpd.conf"}, false},
-	{"isc-dhcpd-boot", dhcpd.Read, []string{"dhcpd.conf"}, true},
-	{"kea", kea.Read, []string{"kea-dhcp4.conf"}, false},
-	{"kea6", kea.Read, []string{"kea-dhcp4.conf", "kea-dhcp6.conf"}, false},
-	{"matchbox", matchbox.Read, []string{"."}, false},
-	{"warewulf", warewulf.Read, []string{"nodes.conf", "warewulf.conf"}, false},
-	{"csv", inventory.Read, []string{"machines.csv"}, false},
-	{"csv-maas", inventory.Read, []string{"machines.csv"}, false},
-	{"csv-foreman", inventory.Read, []string{"hosts.csv"}, false},
+	{"kubefarm", kubefarm.Read, []string{"values.yaml", "site.yaml"}},
+	{"kubefarm-catchall", kubefarm.Read, []string{"values.yaml"}},
+	{"kubefarm-empty", kubefarm.Read, []string{"values.yaml"}},
+	{"kubefarm-tags", kubefarm.Read, []string{"values.yaml"}},
+	{"dnsmasq", conf, []string{"dnsmasq.conf"}},
+	{"dnsmasq-boot", conf, []string{"dnsmasq.conf"}},
+	{"dnsmasq-controller", dnsmasq.ReadObjects, []string{"objects.yaml"}},
+	{"isc-dhcpd", dhcpd.Read, []string{"dhcpd.conf"}},
+	{"isc-dhcpd-boot", dhcpd.Read, []string{"dhcpd.conf"}},
+	{"kea", kea.Read, []string{"kea-dhcp4.conf"}},
+	{"kea6", kea.Read, []string{"kea-dhcp4.conf", "kea-dhcp6.conf"}},
+	{"matchbox", matchbox.Read, []string{"."}},
+	{"warewulf", warewulf.Read, []string{"nodes.conf", "warewulf.conf"}},
+	{"csv", inventory.Read, []string{"machines.csv"}},
+	{"csv-maas", inventory.Read, []string{"machines.csv"}},
+	{"csv-foreman", inventory.Read, []string{"hosts.csv"}},
 }
 
 // TestFormats compares what each example becomes with the golden files, checks the config as
@@ -62,7 +59,7 @@ func TestFormats(t *testing.T) {
 			}
 			t.Chdir(golden)
 			output := filepath.Join(t.TempDir(), "drover.yaml")
-			i := migrate.Import{Command: "drover import " + tt.name, Output: output, Options: migrate.Options{KeepBoot: tt.boot},
+			i := migrate.Import{Command: "drover import " + tt.name, Output: output,
 				Read: func(f *migrate.Farm) error { return tt.read(f, tt.files) }}
 			r, err := i.Run(t.Context())
 			if err != nil {
@@ -115,31 +112,6 @@ func again(t *testing.T, i migrate.Import, text string) {
 	}
 	if now := fixture.ReadFile(t, i.Output); now != text {
 		t.Errorf("the second import has changed the file:\n%s", now)
-	}
-}
-
-// TestNothingDropped: every line of the examples is in the report, unless it holds nothing.
-func TestNothingDropped(t *testing.T) {
-	t.Chdir("testdata/dnsmasq")
-	f := migrate.NewFarm(migrate.Options{})
-	if err := conf(f, []string{"dnsmasq.conf"}); err != nil {
-		t.Fatal(err)
-	}
-	c := f.Finish()
-	n := 0
-	for line := range strings.Lines(fixture.ReadFile(t, "dnsmasq.conf")) {
-		n++
-		line = strings.TrimSpace(line)
-		written := false
-		for _, p := range c.Pools {
-			for _, node := range p.Nodes {
-				written = written || strings.Contains(strings.ReplaceAll(line, "-", ":"), strings.Join(append([]string{}, macs(node.MACs)...), ",")) && len(node.MACs) > 0 || node.IP.IsValid() && strings.Contains(line, node.IP.String())
-			}
-		}
-		noted := slices.ContainsFunc(f.Notes, func(note migrate.Note) bool { return note.Line == n && note.File == "dnsmasq.conf" })
-		if line != "" && line[0] != '#' && !written && !noted && !strings.HasPrefix(line, "dhcp-hostsfile") && !strings.Contains(line, "*") {
-			t.Errorf("dnsmasq.conf:%d: %s: neither written nor noted", n, line)
-		}
 	}
 }
 

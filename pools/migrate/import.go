@@ -39,8 +39,9 @@ type Result struct {
 	Notes   []Note   `json:"notes"`
 	Changes []Change `json:"changes"`
 
-	Conflicts int  `json:"-"`
-	Partial   bool `json:"-"` // something was not understood, or a machine was left out
+	Conflicts  int  `json:"-"`
+	Restricted bool `json:"-"` // a range is left out that would be open to more machines
+	Partial    bool `json:"-"` // something was not understood, or a machine was left out
 
 	target *Import
 	text   []byte // the config
@@ -73,8 +74,11 @@ func (i *Import) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc.HeadComment = i.head(f)
 	merged, parts := into(old, doc)
+	f.verify(i.written(merged))
+	if old == nil {
+		merged.HeadComment = i.head(f)
+	}
 	if !i.Apply {
 		r.Changes = parts
 	}
@@ -160,6 +164,29 @@ func stripped(changes []pools.NodeChange) []pools.NodeChange {
 	return changes
 }
 
+// written returns the part of a config that is written.
+func (i *Import) written(doc *yaml.Node) *yaml.Node {
+	if !i.Apply {
+		return doc
+	}
+	key, list := value(doc.Content[0], "pools")
+	if list == nil {
+		return &yaml.Node{}
+	}
+	all := *list
+	all.Content = nil
+	for _, p := range list.Content {
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, k := range []string{"name", "nodes"} {
+			if key, v := value(p, k); v != nil {
+				n.Content = append(n.Content, key, v)
+			}
+		}
+		all.Content = append(all.Content, n)
+	}
+	return &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Content: []*yaml.Node{key, &all}}}}
+}
+
 // add adds the changes of nodes.
 func (r *Result) add(changes []importer.Change) {
 	for _, ch := range changes {
@@ -188,6 +215,8 @@ func (r *Result) count() {
 		switch n.Kind {
 		case Clash:
 			r.Conflicts++
+		case Restricted:
+			r.Restricted = true
 		case Unknown, LeftOut:
 			r.Partial = true
 		}
@@ -248,7 +277,7 @@ func (r *Result) Summary() string {
 		out += ": " + strings.Join(words[1:], ", ")
 	}
 	words = nil
-	for _, k := range []Kind{Taken, Lost, Bug, Unknown, LeftOut, Clash} {
+	for _, k := range []Kind{Taken, Itself, NotTaken, Lost, Bug, Unknown, LeftOut, Restricted, Clash} {
 		if notes[k] > 0 {
 			words = append(words, fmt.Sprintf("%d %s", notes[k], k))
 		}
@@ -267,7 +296,7 @@ func (i *Import) head(f *Farm) string {
 	lines := []string{"Made by: " + i.Command, "Lines marked CHANGE need your decision. drover check -c FILE checks the whole."}
 	var open []string
 	for _, n := range f.Notes {
-		if n.Kind != Taken {
+		if n.Kind != Taken && n.Kind != Itself {
 			open = append(open, n.String())
 		}
 	}

@@ -34,7 +34,6 @@ func into(old, doc *yaml.Node) (*yaml.Node, []Change) {
 	a := &adder{}
 	if old == nil {
 		old = &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map"}}}
-		old.HeadComment = doc.HeadComment
 	}
 	to, from := old.Content[0], doc.Content[0]
 	for i := 0; i+1 < len(from.Content); i += 2 {

@@ -29,6 +29,9 @@ func (f *Farm) merge() (machines []*Machine) {
 			machines = append(machines, m)
 		} else if why := f.join(first, m); why != "" {
 			f.clash(m.At, "machine %s: %s of machine %s in %s", m, why, first, first.At.Position())
+			if m.Ignore && !first.Ignore {
+				f.Close(m.At, "ignore "+m.String())
+			}
 			continue
 		}
 		for _, mac := range first.MACs {
@@ -60,7 +63,7 @@ func (f *Farm) join(first, m *Machine) string {
 		return "it has another match, and the address"
 	}
 	if !sameCard || !strings.EqualFold(cmp.Or(m.Name, first.Name), first.Name) {
-		f.Taken(m.At, "machine %s is one node with %s of %s: they share a card or an address", m, first, first.At.Position())
+		f.Taken(m.At, "pools[].nodes[]; machine "+m.String()+" is one node with "+first.String()+" of "+first.At.Position()+": they share a card or an address")
 	}
 	first.Name = cmp.Or(first.Name, m.Name)
 	if !first.IP.IsValid() {
@@ -75,6 +78,11 @@ func (f *Farm) join(first, m *Machine) string {
 	first.MACs = union(first.MACs, m.MACs)
 	first.Tags = union(first.Tags, m.Tags)
 	first.Ignore = first.Ignore || m.Ignore
+	if m.scope != nil && first.scope != nil {
+		m.scope.heirs = append(m.scope.heirs, first.scope)
+	} else if m.scope != nil {
+		first.scope = m.scope
+	}
 	first.Power = cmp.Or(first.Power, m.Power)
 	if len(m.DHCPOptions) > 0 {
 		all := maps.Clone(m.DHCPOptions)

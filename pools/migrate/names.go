@@ -15,6 +15,9 @@ type OptionName struct {
 	Type string // ip, text, uint8, uint16, uint32, int32, bool, hex, domains, routes
 }
 
+// IsBoot reports whether the option says what to boot, from where.
+func (o OptionName) IsBoot() bool { return Option{Code: o.Code}.IsBoot() }
+
 // optionNames has the options that have a name in dhcpd or Kea. Where the two differ, both
 // are there.
 const optionNames = `1 ip subnet-mask|2 int32 time-offset|3 ip routers|4 ip time-servers|5 ip name-servers ien116-name-servers

@@ -14,12 +14,15 @@ type Kind string
 // The kinds of note. Machines that are LeftOut and options that are Unknown make an import
 // a partial one.
 const (
-	Taken   Kind = "taken"          // the option has a counterpart, which is written
-	Lost    Kind = "no counterpart" // the option is known, and drover has nothing for it
-	Bug     Kind = "bug there"      // the option did not do there what it says
-	Unknown Kind = "not understood"
-	LeftOut Kind = "left out" // a machine, a network or a range that drover cannot have
-	Clash   Kind = "conflict" // two machines with one MAC, address or name
+	Taken      Kind = "taken"                   // the option has a counterpart, which is written
+	Itself     Kind = "drover does this itself" // nothing is written, and it is so
+	NotTaken   Kind = "not taken"               // drover may have it, in another form
+	Lost       Kind = "no counterpart"          // the option is known, and drover has nothing for it
+	Bug        Kind = "bug there"               // the option did not do there what it says
+	Unknown    Kind = "not understood"
+	LeftOut    Kind = "left out"   // a machine, a network or a range that drover cannot have
+	Restricted Kind = "restricted" // a range is left out that drover would open to more machines
+	Clash      Kind = "conflict"   // two machines with one MAC, address or name
 )
 
 // Note is the outcome of one option of the other config.
@@ -27,6 +30,7 @@ type Note struct {
 	pools.Origin        // Path is the option: ltsp.config.timezone
 	Kind         Kind   `json:"kind"`
 	Text         string `json:"text"`
+	covers       bool   // it is about all that is at the path
 }
 
 // String returns the note as one line: "values.yaml:12: taken: ltsp.config.timezone: ...".
@@ -60,8 +64,15 @@ func (f *Farm) note(kind Kind, at pools.Origin, format string, args ...any) {
 	f.Notes = append(f.Notes, Note{Origin: at, Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// Taken notes that an option was taken over, and where to.
-func (f *Farm) Taken(at pools.Origin, format string, args ...any) { f.note(Taken, at, format, args...) }
+// Itself notes that drover does what an option says, without a setting.
+func (f *Farm) Itself(at pools.Origin, format string, args ...any) {
+	f.note(Itself, at, format, args...)
+}
+
+// NotTaken notes that an option is not taken over, though drover may have it in another form.
+func (f *Farm) NotTaken(at pools.Origin, format string, args ...any) {
+	f.note(NotTaken, at, format, args...)
+}
 
 // Lost notes that an option has no counterpart: the reason, and the nearest way.
 func (f *Farm) Lost(at pools.Origin, format string, args ...any) { f.note(Lost, at, format, args...) }
@@ -77,6 +88,12 @@ func (f *Farm) Unknown(at pools.Origin, format string, args ...any) {
 // LeftOut notes that a machine, a network or a range was not written.
 func (f *Farm) LeftOut(at pools.Origin, format string, args ...any) {
 	f.note(LeftOut, at, format, args...)
+}
+
+// Restricted notes that a range or a network is left out, because it is for some machines by
+// a rule that drover does not have: without the rule it would be open to others.
+func (f *Farm) Restricted(at pools.Origin, format string, args ...any) {
+	f.note(Restricted, at, format, args...)
 }
 
 func (f *Farm) clash(at pools.Origin, format string, args ...any) {

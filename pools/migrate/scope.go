@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"drover/pools"
@@ -18,17 +19,48 @@ import (
 type Scope struct {
 	Name    string // of the counterpart, for the report: tags.red
 	Options map[string]pools.Strings
-	Loaders []pools.LoaderRule
 	DNS6    []netip.Addr // of DHCPv6
 	Domain6 string       // of DHCPv6
-	boot    boot
+	Class   string       // the class of clients that it is for; empty: it is for all
+	machine *Machine
+	homes   []string // the places of the config that get the options
+	heirs   []*Scope // that inherited them
 }
 
-// boot is the boot file of a scope.
-type boot struct {
-	at     pools.Origin
-	file   string
-	server netip.Addr
+// MachineScope returns the place of the options of a machine.
+func (f *Farm) MachineScope(m *Machine) *Scope {
+	m.scope = &Scope{Name: "node", machine: m}
+	return m.scope
+}
+
+// PoolScope returns the place of the options of a pool for unknown machines: a tag, if it gets
+// some.
+func (f *Farm) PoolScope(c *CatchAll, span pools.Range) *Scope {
+	c.scope = &Scope{Name: "pool-" + span.First.String()}
+	return c.scope
+}
+
+// BootFile notes the boot file of another server.
+func (f *Farm) BootFile(at pools.Origin, file string) {
+	f.Itself(at, "boot file %q: drover sends each firmware its own loader, and boots the image of the pool", file)
+}
+
+// BootServer notes the server that has the boot file.
+func (f *Farm) BootServer(at pools.Origin, server string) {
+	f.Itself(at, "boot server %s: nodes boot from this server (subnets[].address names another one)", server)
+}
+
+// hostName reads the host name that is an option.
+func (f *Farm) hostName(s *Scope, at pools.Origin, name string) {
+	switch m := s.machine; {
+	case m == nil:
+		f.NotTaken(at, "host name %q of several machines: drover's is the node's name", name)
+	case m.Name != "" && m.Name != name:
+		f.NotTaken(at, "host name %q: the node is named %q, and that is its host name", name, m.Name)
+	default:
+		m.Name = name
+		f.Taken(at, "pools[].nodes[].name", Label(strings.Split(name, ".")[0]))
+	}
 }
 
 // Option is a DHCP option of the other config.
@@ -39,6 +71,9 @@ type Option struct {
 	Values []string // as drover writes them
 	Forced bool     // sent unasked
 }
+
+// IsBoot reports whether the option says what to boot, from where.
+func (o Option) IsBoot() bool { return o.Part == "" && (o.Code == 66 || o.Code == 67) }
 
 // key returns the key of dhcpOptions.
 func (o Option) key() string {
@@ -57,11 +92,36 @@ func (o Option) key() string {
 	return strconv.Itoa(int(o.Code))
 }
 
-// setBy are the options that follow from other values of drover's config.
-func setBy() map[uint8]string {
-	return map[uint8]string{
-		1: "the mask follows from the network", 12: "the host name is the node's name", 28: "the broadcast address follows from the network",
-		54: "it is the server's own address", 58: "T1 is half of the lease", 59: "T2 is seven eighths of the lease",
+// follows notes the options that follow from other values of drover's config. Of the mask and the
+// broadcast address, which follow from the network, it notes once the networks are known whether
+// they are those of one.
+func (f *Farm) follows(o Option) bool {
+	value := strings.Join(o.Values, ",")
+	switch o.Code {
+	case 1, 28:
+		f.derived = append(f.derived, o)
+	case 54:
+		f.Itself(o.At, "it is the server's own address")
+	case 58, 59:
+		f.NotTaken(o.At, "%s: T1 is half of the lease, and T2 seven eighths", value)
+	default:
+		return false
+	}
+	return true
+}
+
+// derive notes the masks and the broadcast addresses.
+func (f *Farm) derive() {
+	for _, o := range f.derived {
+		a, _ := netip.ParseAddr(strings.Join(o.Values, ",")) // the zero Addr is that of no network
+		bits, _ := MaskBits(a)
+		if slices.ContainsFunc(f.networks, func(n *Network) bool {
+			return o.Code == 28 && LastOf(n.Prefix) == a || o.Code == 1 && n.Prefix.Addr().Is4() && n.Prefix.Bits() == bits
+		}) {
+			f.Itself(o.At, "it follows from the network")
+		} else {
+			f.NotTaken(o.At, "%s is that of no network: drover sends those of the networks that it has", a)
+		}
 	}
 }
 
@@ -73,18 +133,14 @@ func (f *Farm) Set(s *Scope, o Option) {
 		o.Values = []string{fmt.Sprintf("hex:%x", text)} // YAML and terminals would change it
 	}
 	_, hint, err := option.Parse(key, o.Values)
-	follows := setBy()[o.Code]
 	switch {
+	case o.Part == "" && o.Code == 12:
+		f.hostName(s, o.At, strings.TrimPrefix(strings.Join(o.Values, ","), "text:"))
 	case o.Part == "" && o.Code == 66:
-		if a, err := netip.ParseAddr(strings.TrimPrefix(strings.Join(o.Values, ""), "text:")); err == nil {
-			f.SetBoot(s, o.At, "", a)
-			return
-		}
-		f.Lost(o.At, "the server that nodes boot from is that of their network (subnets[].address)")
+		f.BootServer(o.At, strings.TrimPrefix(strings.Join(o.Values, " "), "text:"))
 	case o.Part == "" && o.Code == 67:
-		f.SetBoot(s, o.At, strings.TrimPrefix(strings.Join(o.Values, ""), "text:"), netip.Addr{})
-	case o.Part == "" && follows != "":
-		f.Taken(o.At, "%s", follows)
+		f.BootFile(o.At, strings.TrimPrefix(strings.Join(o.Values, ""), "text:"))
+	case o.Part == "" && f.follows(o):
 	case o.Part == "" && o.Code == 51:
 		f.Lost(o.At, "the lease time of an option (write lease: in the pool or the subnet)")
 	case option.Reserved(o.Code):
@@ -101,66 +157,47 @@ func (f *Farm) Set(s *Scope, o Option) {
 		delete(s.Options, plain)
 		delete(s.Options, option.Force+plain)
 		s.Options[key] = o.Values
-		f.Taken(o.At, "%s: dhcpOptions.%s", s.Name, key)
+		f.takenOption(s, o.At, key, o.Values)
 	}
 }
 
-// SetBoot gives a scope a boot file, a server for it, or both.
-func (f *Farm) SetBoot(s *Scope, at pools.Origin, file string, server netip.Addr) {
-	s.boot.at = at
-	if file != "" {
-		s.boot.file = file
-	}
-	if server.IsValid() && !server.IsUnspecified() {
-		s.boot.server = server
-	}
-}
-
-// Loader gives a scope the boot file of one kind of firmware.
-func (f *Farm) Loader(s *Scope, at pools.Origin, rule pools.LoaderRule) {
-	if !f.KeepBoot {
-		f.ownLoader(at, rule.Loader)
-		return
-	}
-	if !rule.Server.IsValid() || !strings.Contains(rule.Loader, "://") {
-		rule.Loader = strings.TrimLeft(rule.Loader, "/") // of the root of TFTP
-	}
-	if rule.Match().IsZero() { // the last rule that matches wins
-		s.Loaders = slices.Insert(s.Loaders, 0, rule)
-	} else {
-		s.Loaders = append(s.Loaders, rule)
-	}
-	f.Taken(at, "%s: a rule of loaders for %q%s", s.Name, rule.Loader, inLoaders(rule.Loader, rule.Server))
-}
-
-func (f *Farm) ownLoader(at pools.Origin, file string) {
-	f.Lost(at, "boot file %q: drover sends each firmware its own loader, and boots the image of the pool (--keep-boot keeps the file, as a rule of loaders)", file)
-}
-
-// inLoaders says where a file must be.
-func inLoaders(file string, server netip.Addr) string {
-	if server.IsValid() || strings.Contains(file, "://") {
-		return ""
-	}
-	return " (copy the file into the loaders directory)"
-}
-
-// bootRule makes a rule of the boot file of a scope: the first one, for all firmware.
-func (f *Farm) bootRule(s *Scope) {
-	b := s.boot
+// Option6 gives a scope an option of DHCPv6: name servers and domain, which a subnet has.
+func (f *Farm) Option6(s *Scope, at pools.Origin, name string, values []string) {
 	switch {
-	case b.file == "" && !b.server.IsValid():
-	case b.file == "" && !f.KeepBoot:
-		f.Lost(b.at, "boot server %s: nodes boot from this server (subnets[].address names another one)", b.server)
-	case b.file == "":
-		f.Lost(b.at, "boot server %s without a boot file (a rule of loaders names both)", b.server)
+	case len(values) > 0 && slices.Contains([]string{"dns-servers", "name-servers", "dns-server", "23"}, name):
+		s.DNS6 = nil
+		for _, text := range values {
+			a, err := netip.ParseAddr(strings.Trim(text, "[]"))
+			if err != nil || a.IsUnspecified() {
+				f.Lost(at, "%s is the server's own address there, or none (write the address in dns of the subnet)", text)
+				continue
+			}
+			s.DNS6 = append(s.DNS6, a)
+			f.Taken(at, "subnets[].dns", a)
+		}
+	case len(values) > 0 && (name == "domain-search" || name == "24"):
+		s.Domain6 = strings.TrimSuffix(values[0], ".")
+		f.Taken(at, "subnets[].domain", s.Domain6)
 	default:
-		f.Loader(s, b.at, pools.LoaderRule{Loader: b.file, Server: b.server})
+		f.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
 	}
+}
+
+// ParseSeconds reads a lease time in seconds, and notes at which path the config has it.
+func (f *Farm) ParseSeconds(at pools.Origin, text, path string) (pools.Duration, bool) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		f.Unknown(at, "%q is no number of seconds", text)
+		return 0, false
+	}
+	d := Lease(time.Duration(n) * time.Second)
+	f.Taken(at, path, d)
+	return d, true
 }
 
 // Inherit gives a scope the options of an outer one that it does not have.
 func (s *Scope) Inherit(outer *Scope) {
+	outer.heirs = append(outer.heirs, s)
 	for key, values := range outer.Options {
 		if _, own := s.Options[key]; own {
 			continue
@@ -170,31 +207,10 @@ func (s *Scope) Inherit(outer *Scope) {
 		}
 		s.Options[key] = values
 	}
-	s.Loaders = append(slices.Clone(outer.Loaders), s.Loaders...)
-	if s.boot.file == "" {
-		s.boot = outer.boot
-	}
 	if len(s.DNS6) == 0 {
 		s.DNS6 = outer.DNS6
 	}
 	s.Domain6 = cmp.Or(s.Domain6, outer.Domain6)
-}
-
-// Own gives a machine the options of a scope. A boot file becomes a tag of its own, since
-// nodes have none.
-func (f *Farm) Own(m *Machine, s *Scope) {
-	if len(s.Options) > 0 {
-		m.DHCPOptions = s.Options
-	}
-	switch {
-	case s.boot.file == "" && !s.boot.server.IsValid():
-	case !f.KeepBoot || s.boot.file == "":
-		f.bootRule(s)
-	default:
-		name, t := f.tag("boot-" + s.boot.file)
-		t.boot = s.boot
-		m.Tags = append(m.Tags, name)
-	}
 }
 
 // take removes an option from a scope, and returns its values as addresses; nil if one is

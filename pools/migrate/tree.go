@@ -123,7 +123,13 @@ func ParseYAML(file string, data []byte) (documents []*Value, err error) {
 	if len(data) > MaxFile {
 		return nil, FormatError(pools.Origin{File: file}, "more than %d bytes", MaxFile)
 	}
-	t := &treeReader{file: file, left: maxValues}
+	return parse(file, data, nil)
+}
+
+// parse reads the documents of a text. lines are the places of its lines, if they are of
+// several files.
+func parse(file string, data []byte, lines []pools.Origin) (documents []*Value, err error) {
+	t := &treeReader{file: file, lines: lines, left: maxValues}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var doc yaml.Node
@@ -144,9 +150,13 @@ func ParseYAML(file string, data []byte) (documents []*Value, err error) {
 	}
 }
 
-// ParseJSON reads a JSON file with the comments of Kea: //, # and /* */.
+// ParseJSON reads the text of a JSON file with the comments of Kea: //, # and /* */.
 func ParseJSON(file string, data []byte) (*Value, error) {
 	documents, err := ParseYAML(file, withoutComments(data)) // JSON is YAML, in which # is a comment too
+	return one(file, documents, err)
+}
+
+func one(file string, documents []*Value, err error) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -156,56 +166,28 @@ func ParseJSON(file string, data []byte) (*Value, error) {
 	return documents[0], nil
 }
 
-// withoutComments replaces the comments of C by blanks, and tabs, so that lines stay as
-// they are.
-func withoutComments(data []byte) []byte {
-	out := bytes.Clone(data)
-	inString := false
-	for i := 0; i < len(out); i++ {
-		switch c := out[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '\t':
-			out[i] = ' '
-		case c == '#' || bytes.HasPrefix(out[i:], []byte("//")):
-			i = blank(out, i, "\n")
-		case bytes.HasPrefix(out[i:], []byte("/*")):
-			i = blank(out, i, "*/")
-		}
-	}
-	return out
-}
-
-// blank writes blanks from i to the end of a comment, and returns the last index of it.
-func blank(b []byte, i int, end string) int {
-	n := bytes.Index(b[i:], []byte(end))
-	if n < 0 {
-		n = len(b) - i
-	} else {
-		n += len(end)
-	}
-	for j := i; j < i+n; j++ {
-		if b[j] != '\n' {
-			b[j] = ' '
-		}
-	}
-	return i + n - 1
-}
-
 // treeReader turns the nodes of a file into values.
 type treeReader struct {
-	file string
-	left int
+	file  string
+	lines []pools.Origin
+	left  int
+}
+
+// at returns the place of a value on a line.
+func (t *treeReader) at(line int, path string) pools.Origin {
+	o := pools.Origin{File: t.file, Line: line}
+	if line > 0 && line <= len(t.lines) {
+		o = t.lines[line-1]
+	}
+	o.Path = path
+	return o
 }
 
 func (t *treeReader) value(n *yaml.Node, path string, depth int) (*Value, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	v := &Value{Origin: pools.Origin{File: t.file, Line: n.Line, Path: path}, kind: n.Kind}
+	v := &Value{Origin: t.at(n.Line, path), kind: n.Kind}
 	if t.left--; t.left < 0 || depth > maxDepth {
 		return nil, FormatError(v.Origin, "more than %d values, or more than %d in each other", maxValues, maxDepth)
 	}
@@ -232,7 +214,7 @@ func (t *treeReader) pairs(v *Value, n *yaml.Node, depth int) error {
 	var merged []*Value
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
-		at := pools.Origin{File: t.file, Line: key.Line, Path: join(v.Path, key.Value)}
+		at := t.at(key.Line, join(v.Path, key.Value))
 		switch {
 		case key.Tag == "!!merge":
 			from, err := t.value(n.Content[i+1], v.Path, depth+1)
@@ -252,7 +234,7 @@ func (t *treeReader) pairs(v *Value, n *yaml.Node, depth int) error {
 			return err
 		}
 		if value.IsMap() || value.IsList() { // the line of a block is that of its key
-			value.Line = key.Line
+			value.File, value.Line = at.File, at.Line
 		}
 		v.Pairs = append(v.Pairs, Pair{key.Value, value})
 	}

@@ -84,7 +84,7 @@ func unpack(t *testing.T, a *txtar.Archive) (cases [][]string) {
 // outcome returns the report of an import and the config that it makes, or its error.
 func outcome(t *testing.T, read func(*migrate.Farm, []string) error, files []string) string {
 	t.Helper()
-	i := migrate.Import{Command: "drover import", Options: migrate.Options{KeepBoot: true, Interfaces: []string{"eth1"}},
+	i := migrate.Import{Command: "drover import", Options: migrate.Options{Interfaces: []string{"eth1"}},
 		Read: func(f *migrate.Farm) error { return read(f, files) }}
 	r, err := i.Run(t.Context())
 	if err != nil {

@@ -21,6 +21,7 @@ const (
 	importUsage       = 1
 	importPartly      = 2
 	importRefused     = 3
+	importRestricted  = 3 // of the imports from configs, which need no login
 	importUnreachable = 4
 	importUnreadable  = 5
 	importConflict    = 6

@@ -143,7 +143,6 @@ func (c *configFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&c.Options.Pool, "pool", "", "pool of the machines (default "+migrate.DefaultPool+")")
 	f.StringVar(&c.Options.Cluster, "cluster", "", "cluster that the machines join")
 	f.StringArrayVar(&c.subnets, "subnet", nil, "a network such as 10.28.0.0/16 that the other config does not name; once for each")
-	f.BoolVar(&c.Options.KeepBoot, "keep-boot", false, "take over the boot files of the other server, as rules of loaders")
 	f.StringVar(&c.format, "format", "config", "config|objects: what is written; objects are YAML documents for kubectl")
 	f.StringVarP(&c.Options.Namespace, "namespace", "n", "drover", "namespace of the objects")
 	f.StringVarP(&c.Config, "config", "c", "", "compare with this config file, and print it with what is new")
@@ -221,6 +220,8 @@ func importResult(r *migrate.Result, err error) error {
 		return &cli.Error{Code: importUnreadable, Err: err}
 	case err != nil:
 		return &cli.Error{Code: importCode(err), Err: err}
+	case r.Restricted:
+		return &cli.Error{Code: importRestricted, Err: errors.New("ranges are left out, because they are for some machines by rules that drover does not have: see the report")}
 	case r.Conflicts > 0:
 		return &cli.Error{Code: importConflict, Err: fmt.Errorf("machines in conflict, left as they were: %d", r.Conflicts)}
 	case r.Partial:

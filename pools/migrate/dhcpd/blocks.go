@@ -1,6 +1,7 @@
 package dhcpd
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,12 +25,15 @@ func (r *reader) subnet(l level, s statement) {
 	}
 	n := r.farm.Network(p, s.at)
 	n.Segment = l.segment
-	r.farm.Taken(s.at, "subnets: %s", n.Prefix)
+	r.farm.Taken(s.at, "subnets", n.Prefix)
 	var spans []span
-	inner := level{scope: &n.Scope, network: n, segment: l.segment, tags: l.tags, lease: &n.Lease, ranges: &spans, known: l.knownOnly(s.block), sure: l.authoritative(s.block)}
+	outer := l.lease
+	inner := l.inside(s.block)
+	inner.scope, inner.network, inner.lease, inner.ranges = &n.Scope, n, &n.Lease, &spans
+	r.closeUnknown(&inner, s.block)
 	r.body(inner, s.block)
-	if n.Lease == 0 && l.lease != nil {
-		n.Lease = *l.lease
+	if n.Lease == 0 && outer != nil {
+		n.Lease = *outer
 	}
 	if !n.Prefix.Addr().Is4() {
 		n.Inherit(&migrate.Scope{DNS6: l.scope.DNS6, Domain6: l.scope.Domain6})
@@ -55,38 +59,23 @@ func (r *reader) sharedNetwork(l level, s statement) {
 	if l.lease != nil {
 		lease = *l.lease
 	}
-	r.body(level{scope: scope, segment: migrate.TagName(s.word(1)), tags: l.tags, lease: &lease, known: l.knownOnly(s.block), sure: l.authoritative(s.block)}, s.block)
+	inner := l.inside(s.block)
+	inner.scope, inner.segment, inner.lease = scope, migrate.TagName(s.word(1)), &lease
+	r.closeUnknown(&inner, s.block)
+	r.body(inner, s.block)
 	for _, n := range r.farm.Networks()[before:] {
 		n.Inherit(scope)
-		if n.Lease == 0 {
-			n.Lease = lease
-		}
+		n.Lease = cmp.Or(n.Lease, lease)
 	}
 }
 
 // group reads machines with common options, which become a tag.
 func (r *reader) group(l level, s statement) {
 	r.groups++
-	name := s.word(1)
-	if name == "" {
-		name = fmt.Sprintf("group-%d", r.groups)
-	}
-	scope := &migrate.Scope{}
-	tag := migrate.TagName(name)
-	scope.Name = "tags." + tag
-	inner := l
-	inner.scope, inner.lease, inner.known, inner.sure = scope, nil, l.knownOnly(s.block), l.authoritative(s.block)
-	inner.tags = append(slices.Clone(l.tags), tag)
-	plain := slices.IndexFunc(s.block, func(st statement) bool { return !st.has && st.word(0) != "" }) >= 0
-	if plain {
-		r.farm.Tag(tag)
-		to := r.farm.TagScope(tag)
-		to.Name = scope.Name
-		inner.scope = to
-		r.farm.Comment(fmt.Sprintf("The group at %s.", s.at.Position()), "tags", tag)
-	} else {
-		inner.tags = l.tags
-	}
+	name, _ := r.farm.Tag(cmp.Or(s.word(1), fmt.Sprintf("group-%d", r.groups)))
+	inner := l.inside(s.block)
+	inner.scope, inner.lease, inner.tags = r.farm.TagScope(name), nil, append(slices.Clone(l.tags), name)
+	r.farm.Comment(fmt.Sprintf("The group at %s.", s.at.Position()), "tags", name)
 	r.body(inner, s.block)
 }
 
@@ -94,18 +83,14 @@ func (r *reader) group(l level, s statement) {
 func (r *reader) host(l level, s statement) {
 	m := migrate.Machine{At: s.at}
 	m.Name, m.Tags = s.word(1), slices.Clone(l.tags)
-	scope := &migrate.Scope{Name: "node " + s.word(1)}
 	for _, st := range s.block {
 		if st.word(0) == "option" && st.word(1) == "host-name" && st.word(2) != "" {
 			m.Name = st.word(2)
 		}
 	}
-	r.body(level{scope: scope, machine: &m}, s.block)
-	if len(m.Hardware) > 0 && !m.Match.IsZero() {
-		r.farm.Lost(s.at, "the identifier beside the MAC: drover knows the machine by its MAC")
-		m.Match = pools.Match{}
-	}
-	r.farm.Own(&m, scope)
+	inner := level{scope: r.farm.MachineScope(&m), machine: &m, mute: l.mute}.inside(s.block)
+	m.Ignore = inner.mute
+	r.body(inner, s.block)
 	r.farm.Add(m)
 }
 
@@ -157,12 +142,7 @@ func (r *reader) identifier(l level, s statement) {
 	case "dhcp-client-identifier":
 		l.machine.Match.ClientID = value
 	case "dhcp6.client-id":
-		digits := strings.TrimPrefix(value, "hex:")
-		if len(digits) == 28 && strings.HasPrefix(digits, "00010001") || len(digits) == 20 && strings.HasPrefix(digits, "00030001") {
-			l.machine.Hardware = append(l.machine.Hardware, digits[len(digits)-12:])
-			return
-		}
-		r.farm.Lost(s.at, "a DUID without a MAC: drover knows a machine by its MAC, whatever its DUID")
+		r.farm.DUID(l.machine, s.at, value)
 	default:
 		r.farm.Lost(s.at, "drover matches options 61, 82.1 and 82.2 of a machine, not %s", name)
 	}
@@ -181,12 +161,23 @@ func octets(value string) string {
 
 // pool reads ranges with permissions.
 func (r *reader) pool(l level, s statement) {
-	c := migrate.CatchAll{At: s.at}
 	var spans []span
-	inner := level{scope: &migrate.Scope{Name: "pool"}, network: l.network, tags: l.tags, lease: &c.Lease, pool: &c, ranges: &spans, known: l.known, sure: l.authoritative(s.block)}
-	inner.known = inner.knownOnly(s.block)
-	r.body(inner, s.block)
-	r.land(inner, c, spans)
+	l.pool, l.ranges, l.scope = &migrate.CatchAll{At: s.at}, &spans, &migrate.Scope{Name: "pool"}
+	l.lease = &l.pool.Lease
+	l = l.inside(s.block)
+	r.closeUnknown(&l, s.block)
+	r.body(l, s.block)
+	r.land(l, *l.pool, spans)
+}
+
+// closeUnknown closes the ranges of a block in which a statement is not understood: it may keep
+// machines out.
+func (r *reader) closeUnknown(l *level, block []statement) {
+	for _, s := range block {
+		if !r.knows(s) {
+			l.access.Closed = cmp.Or(l.access.Closed, s.text(0))
+		}
+	}
 }
 
 // addresses reads "range [dynamic-bootp] FIRST [LAST]" and "range6 FIRST LAST" or a prefix.
@@ -216,25 +207,15 @@ func (r *reader) land(l level, like migrate.CatchAll, spans []span) {
 	for _, s := range spans {
 		c := like
 		c.At = s.at
-		switch {
-		case l.known:
-			r.farm.Lost(s.at, "range %s is for known clients: nodes of drover have fixed addresses", s.Range)
-			continue
-		case s.First.Is6():
-			c.Range6 = s.Range
-		default:
-			c.Range = s.Range
-			if !l.sure {
-				no := false
-				c.Authoritative = &no
-			}
+		if c.Range = s.Range; s.First.Is6() {
+			c.Range, c.Range6 = pools.Range{}, s.Range
+		} else if !l.sure {
+			no := false
+			c.Authoritative = &no
 		}
-		if l.pool != nil && len(l.scope.Options) > 0 {
-			name, _ := r.farm.Tag("pool-" + s.First.String())
-			r.farm.TagScope(name).Options = l.scope.Options
-			c.Tags = []string{name}
+		if l.pool != nil {
+			r.farm.PoolScope(&c, s.Range).Inherit(l.scope)
 		}
-		r.farm.Taken(s.at, "a catch-all pool with range %s", s.Range)
-		r.farm.CatchAll(c)
+		r.farm.Land(c, l.access)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"drover/pools"
 	"drover/pools/migrate"
 )
 
@@ -30,7 +29,8 @@ func FuzzConf(f *testing.F) {
 			return
 		}
 		farm := migrate.NewFarm(migrate.Options{})
-		r := &reader{farm: farm, names: migrate.OptionNames(), classes: map[string][]pools.Match{}}
+		r := &reader{farm: farm, names: migrate.OptionNames()}
+		r.readers = r.table()
 		r.declare(all)
 		r.body(level{scope: &farm.Global}, all)
 		farm.Finish()

@@ -143,7 +143,8 @@ func (p *parser) finish(all []statement, s statement) ([]statement, error) {
 		s.words = []string{"include-failed", err.Error()}
 		return append(all, s), nil
 	}
-	return append(all, more...), nil
+	s.words[0] = "included"
+	return append(append(all, s), more...), nil
 }
 
 // tokens are the words of a file.

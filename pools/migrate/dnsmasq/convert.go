@@ -21,9 +21,9 @@ const dnsOptions = `server rev-server address local domain-needed bogus-priv fil
 
 // hostOptions are the options of dnsmasq about itself.
 const hostOptions = `user group pid-file keep-in-foreground no-daemon log-facility log-async log-dhcp log-debug quiet-dhcp
-	quiet-dhcp6 quiet-ra quiet-tftp bind-interfaces bind-dynamic no-dhcp-interface no-dhcpv4-interface no-dhcpv6-interface except-interface listen-address
+	quiet-dhcp6 quiet-ra quiet-tftp bind-interfaces bind-dynamic listen-address
 	dhcp-leasefile leasefile-ro dhcp-lease-max dhcp-script dhcp-luascript dhcp-scriptuser script-arp script-on-renewal
-	leasequery enable-dbus enable-ubus clear-on-reload test version help dhcp-hostsfile dhcp-optsfile dhcp-no-override no-ping
+	leasequery enable-dbus enable-ubus clear-on-reload test version help dhcp-hostsfile dhcp-optsfile dhcp-no-override dhcp-ignore-clid no-ping
 	dhcp-sequential-ip dhcp-reply-delay dhcp-client-update dhcp-fqdn dhcp-duid dhcp-ttl bootp-dynamic dhcp-alternate-port
 	enable-tftp tftp-root tftp-no-fail tftp-unique-root tftp-secure tftp-lowercase tftp-max tftp-mtu tftp-no-blocksize tftp-port-range
 	tftp-single-port ra-param bridge-interface shared-network dhcp-pxe-vendor conf-script`
@@ -34,16 +34,18 @@ func (r *Reader) table() map[string]func(directive) {
 		"dhcp-range": r.dhcpRange, "dhcp-host": r.dhcpHost, "dhcp-option": r.dhcpOption, "dhcp-option-force": r.dhcpOption,
 		"dhcp-boot": r.dhcpBoot, "dhcp-match": r.dhcpMatch, "dhcp-vendorclass": r.dhcpClass, "dhcp-userclass": r.dhcpClass,
 		"dhcp-circuitid": r.relayed, "dhcp-remoteid": r.relayed, "dhcp-subscrid": r.relayed, "dhcp-mac": r.dhcpMAC,
-		"tag-if": r.tagIf, "interface": r.serve, "domain": r.domainName, "dhcp-ignore": r.ignore,
+		"tag-if": r.tagIf, "interface": func(d directive) { r.serves = append(r.serves, d) },
+		"no-dhcp-interface": r.noInterface, "no-dhcpv4-interface": r.noInterface, "no-dhcpv6-interface": r.noInterface, "except-interface": r.noInterface,
+		"domain": r.domainName, "dhcp-ignore": r.ignore,
 		"dhcp-broadcast": r.broadcast, "dhcp-authoritative": func(d directive) {
 			r.Authoritative = true
-			r.farm.Taken(d.at, "drover is authoritative for its networks")
+			r.farm.Itself(d.at, "drover is authoritative for its networks")
 		},
 		"dhcp-generate-names": func(d directive) {
-			r.farm.Taken(d.at, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)")
+			r.farm.Itself(d.at, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)")
 		},
 		"dhcp-ignore-names": func(d directive) {
-			r.farm.Taken(d.at, "drover never takes the name that a client sends")
+			r.farm.Itself(d.at, "drover never takes the name that a client sends")
 		},
 		"dhcp-rapid-commit": func(d directive) {
 			r.farm.Lost(d.at, "rapid commit over IPv4: drover has it for IPv6 subnets (rapidCommit)")
@@ -64,6 +66,8 @@ func (r *Reader) serve(d directive) {
 	for _, name := range d.fields {
 		switch {
 		case name == "" || name == "lo":
+		case slices.Contains(r.without, name):
+			r.farm.Itself(d.at, "interface %q: dnsmasq has no DHCP there, and server.interfaces has none of it", name)
 		case strings.Contains(name, "*"):
 			r.farm.Lost(d.at, "interfaces %q by a pattern: name each in server.interfaces", name)
 		default:
@@ -82,20 +86,59 @@ func (r *Reader) domainName(d directive) {
 	r.farm.Set(r.base(), migrate.Option{At: d.at, Code: 15, Values: []string{r.domain}})
 }
 
+// noInterface reads an interface without DHCP.
+func (r *Reader) noInterface(d directive) {
+	r.without = append(r.without, d.fields...)
+	r.farm.Itself(d.at, "drover serves the interfaces of server.interfaces alone")
+}
+
+// ignored is the value of dhcp-ignore.
+type ignored struct {
+	at   pools.Origin
+	tags condition
+}
+
+// ignore reads dhcp-ignore. The tags may be bare, as dnsmasq had them first.
 func (r *Reader) ignore(d directive) {
-	tags, rest := splitTags(d.fields)
-	known, matches, ok := r.sent(tags)
-	switch {
-	case len(rest) > 0 || len(tags) == 0:
-		r.farm.Unknown(d.at, "want tag:TAG")
-	case slices.Equal(known, condition{"!known"}) && len(matches) == 0:
-		r.known = true
-		r.farm.Taken(d.at, "unknown machines get no answer: there is no catch-all pool")
-	case !ok || len(matches) > 0 || len(known) == 0:
-		r.farm.Lost(d.at, "machines that are ignored by what they send (a catch-all pool with match and ignore: true)")
-	default:
-		r.ignores = append(r.ignores, known)
-		r.farm.Taken(d.at, "ignore: true of the machines with the tag")
+	i := ignored{at: d.at}
+	for _, f := range d.fields {
+		kind, tag, colon := strings.Cut(f, ":")
+		switch {
+		case !colon && f != "":
+			tag = f
+		case kind != "tag" && kind != "net":
+			r.farm.Unknown(d.at, "want tag:TAG")
+			r.farm.Close(d.at, "dhcp-ignore")
+			return
+		}
+		i.tags = append(i.tags, tagOf(tag))
+	}
+	r.ignores = append(r.ignores, i)
+}
+
+// keepOut follows dhcp-ignore for machines that the config does not name.
+func (r *Reader) keepOut() {
+	for _, i := range r.ignores {
+		matches, ok := r.sentAlone(i.tags)
+		rule := "dhcp-ignore=tag:" + strings.Join(i.tags, ",tag:")
+		switch is := r.unknownAll(i.tags); {
+		case is == all && slices.ContainsFunc(i.tags, func(tag string) bool { return slices.Contains(r.Tags, tag) }):
+			r.known = true // for the clients of this reader
+			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool for them")
+		case is == all:
+			r.farm.KnownOnly()
+			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool")
+		case is == none:
+			r.farm.Taken(i.at, "pools[].nodes[].ignore", true)
+		case !ok:
+			r.farm.Close(i.at, rule)
+		default:
+			r.used = append(r.used, matches...)
+			for _, m := range matches {
+				r.farm.CatchAll(migrate.CatchAll{At: i.at, Pool: pools.Pool{Name: "ignored", Match: m, Ignore: true}})
+			}
+			r.farm.Taken(i.at, "pools[].ignore; a catch-all pool with match (nodes are answered, whatever they send)", true)
+		}
 	}
 }
 
@@ -105,11 +148,11 @@ func (r *Reader) broadcast(d directive) {
 		return
 	}
 	r.always = true
-	r.farm.Taken(d.at, "broadcast: always of the pools")
+	r.farm.Taken(d.at, "pools[].broadcast", "always")
 }
 
 func (r *Reader) menu(d directive) {
-	r.farm.Lost(d.at, "menus of PXE: drover has menuTimeout of a tag, and its own loader for each firmware")
+	r.farm.Itself(d.at, "drover sends each firmware its own loader (a menu: menuTimeout of a tag)")
 }
 
 func (r *Reader) nameMatch(d directive) {
@@ -122,16 +165,21 @@ func (r *Reader) nameMatch(d directive) {
 // Finish adds everything to the farm, once all files are read.
 func (r *Reader) Finish() {
 	r.settle()
+	for _, d := range r.serves {
+		r.serve(d)
+	}
+	r.settleShares()
+	r.keepOut()
 	r.conds = r.conditions()
 	for _, rg := range r.ranges {
 		r.addNetwork(rg)
 	}
 	r.addOptions()
-	r.addBoots()
 	r.addHosts()
 	for _, rg := range r.ranges {
 		r.addRange(rg)
 	}
+	r.noteSent()
 	if r.always && r.farm.Machines() > 0 {
 		r.farm.PoolNamed(r.poolName()).Broadcast = pools.BroadcastAlways
 	}
@@ -148,7 +196,7 @@ func (r *Reader) poolName() string {
 func (r *Reader) addNetwork(rg dhcpRange) {
 	if p, _ := rg.Network(); rg.IsAdvertised() && r.farm.SelfMade && p.Bits() == 64 {
 		r.farm.Network(p, rg.at)
-		r.farm.Taken(rg.at, "subnets: %s; its addresses are those that a router advertises", p)
+		r.farm.Taken(rg.at, "subnets; its addresses are those that a router advertises", p)
 		return
 	}
 	if rg.IsAdvertised() {
@@ -157,17 +205,14 @@ func (r *Reader) addNetwork(rg dhcpRange) {
 	}
 	n := Declare(r.farm, rg.at, rg.Range)
 	if n.Prefix.Addr().Is6() {
-		n.DNS6, n.Domain6 = r.dns6, r.domain6
+		n.Inherit(&r.scope6)
 	}
 	if n.Lease == 0 {
 		n.Lease = rg.Lease
 	}
-	if rg.Mode == "proxy" && r.farm.DHCP == "" {
-		r.farm.DHCP = pools.DHCPProxy
-		r.farm.Taken(rg.at, "server.dhcp: proxy")
-	}
+	n.Proxy = n.Proxy || rg.Mode == "proxy"
 	if rg.IsStatic() {
-		r.farm.Taken(rg.at, "subnets: %s", n.Prefix)
+		r.farm.Taken(rg.at, "subnets", n.Prefix)
 	}
 }
 
@@ -176,34 +221,31 @@ func (r *Reader) addRange(rg dhcpRange) {
 	if rg.IsStatic() || rg.IsAdvertised() || rg.Mode == "proxy" {
 		return
 	}
-	known, matches, ok := r.sent(rg.Tags)
-	if !ok || len(known) > 0 && !slices.Equal(known, condition{rg.Set}) {
-		r.farm.LeftOut(rg.at, "range %s-%s is for clients with tag %s, which drover has no match for (a catch-all pool with match)", rg.First, rg.Last, strings.Join(rg.Tags, ", "))
-		return
+	matches, ok := r.sentAlone(rg.Tags)
+	access := migrate.Access{Known: r.known || r.unknownAll(rg.Tags) == none,
+		Unnamed: slices.ContainsFunc(rg.Tags, isNegated)}
+	if !ok {
+		access.Closed = "tag:" + strings.Join(rg.Tags, ",tag:")
 	}
-	if len(matches) == 0 {
+	if r.used = append(r.used, matches...); len(matches) == 0 {
 		matches = []pools.Match{{}}
 	}
 	for _, m := range matches {
-		r.addMatchedRange(rg, m)
+		r.addMatchedRange(rg, m, access)
 	}
 }
 
 // addMatchedRange adds a pool for a range, or a machine for a range of one address that a port of a
 // switch identifies.
-func (r *Reader) addMatchedRange(rg dhcpRange, m pools.Match) {
+func (r *Reader) addMatchedRange(rg dhcpRange, m pools.Match, access migrate.Access) {
 	tags := r.chosen(r.closure(slices.Concat(r.Tags, rg.Tags, []string{rg.Set})))
 	port := m.ClientID + m.CircuitID + m.RemoteID + m.SubscriberID
-	if port != "" && rg.First == rg.Last {
+	if port != "" && rg.First == rg.Last && !access.Known && access.Closed == "" {
 		machine := migrate.Machine{At: rg.at, Pool: r.Pool}
 		machine.Name, machine.Match, machine.Tags = rg.Tags[len(rg.Tags)-1], m, tags
 		machine.IP, machine.Lease = rg.First, rg.Lease
-		r.farm.Taken(rg.at, "node %s with match", machine.Name)
+		r.farm.Taken(rg.at, "pools[].nodes[]; a node with match", machine.IP)
 		r.farm.Add(machine)
-		return
-	}
-	if r.known && m.IsZero() {
-		r.farm.Taken(rg.at, "the range is for unknown machines, and these are ignored: no catch-all pool")
 		return
 	}
 	c := migrate.CatchAll{At: rg.at, Pool: pools.Pool{Name: rg.Set, Match: m, Tags: tags}}
@@ -229,8 +271,7 @@ func (r *Reader) addMatchedRange(rg dhcpRange, m pools.Match) {
 	} else {
 		c.Range = span
 	}
-	r.farm.Taken(rg.at, "a catch-all pool with range %s", span)
-	r.farm.CatchAll(c)
+	r.farm.Land(c, access)
 }
 
 // Read reads files of options, of hosts and of DHCP options.

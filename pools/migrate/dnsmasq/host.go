@@ -45,13 +45,15 @@ func (r *Reader) hostField(h *host, field string) {
 	case kind == "set" || kind == "net":
 		h.sets = append(h.sets, rest)
 	case kind == "tag":
-		h.tags = append(h.tags, rest)
+		h.tags = append(h.tags, tagOf(rest))
 	case kind == "id" && rest == "*":
-		r.farm.Taken(h.at, "id:*: drover knows a machine by its MAC, whatever its client identifier")
+		r.farm.Itself(h.at, "id:*: drover knows a machine by its MAC, whatever its client identifier")
 	case kind == "id":
 		h.clientID = ClientID(rest)
 	case strings.HasPrefix(field, "["):
 		r.address6(h, field)
+	case err == nil && (a.Is4() && h.ip.IsValid() || a.Is6() && h.ip6.IsValid()):
+		r.farm.Lost(h.at, "address %s: a node has one address of each family", a)
 	case err == nil && a.Is4():
 		h.ip = a
 	case err == nil:
@@ -76,6 +78,10 @@ func (r *Reader) address6(h *host, field string) {
 		r.farm.Unknown(h.at, "%q is no IPv6 address of one machine", field)
 		return
 	}
+	if h.ip6.IsValid() {
+		r.farm.Lost(h.at, "address %s: a node has one address of each family", a)
+		return
+	}
 	h.ip6 = a
 }
 
@@ -90,7 +96,7 @@ func (r *Reader) whole6(h host) netip.Addr {
 		if n.Prefix.Addr().Is6() && n.Prefix.Bits() <= 64 {
 			net := n.Prefix.Addr().As16()
 			copy(b[:8], net[:8])
-			r.farm.Taken(h.at, "ip6: %s, in %s", netip.AddrFrom16(b), n.Prefix)
+			r.farm.Taken(h.at, "pools[].nodes[].ip6", netip.AddrFrom16(b))
 			return netip.AddrFrom16(b)
 		}
 	}
@@ -127,12 +133,16 @@ func hexBytes(text string) ([]byte, bool) {
 // add adds the hosts to the farm.
 func (r *Reader) addHosts() {
 	for _, h := range r.hosts {
-		if len(h.tags) > 0 {
+		if len(h.tags) > 0 && !h.ignore { // one that is ignored there at times is so here always
 			r.farm.LeftOut(h.at, "the entry is only for clients with tag %s: drover has one entry for a machine", strings.Join(h.tags, ", "))
 			continue
 		}
-		if strings.ContainsRune(strings.Join(h.macs, ""), '*') {
+		if h.isPattern() {
 			r.pattern(h)
+			continue
+		}
+		if h.ignore && len(h.macs) == 0 && h.clientID == "" {
+			r.farm.Close(h.at, "dhcp-host="+h.name+",ignore")
 			continue
 		}
 		m := migrate.Machine{At: h.at, Pool: r.Pool, Hardware: h.macs}
@@ -151,13 +161,20 @@ func (r *Reader) addHosts() {
 	}
 }
 
+// isPattern reports whether the host stands for many, by * in its MACs.
+func (h host) isPattern() bool { return strings.ContainsRune(strings.Join(h.macs, ""), '*') }
+
 // pattern notes a host that stands for many: its tags count, but it is no machine.
 func (r *Reader) pattern(h host) {
-	if h.ip.IsValid() || h.name != "" || h.ignore {
+	if h.ignore {
+		r.farm.Close(h.at, "dhcp-host="+h.macs[0]+",ignore")
+		return
+	}
+	if h.ip.IsValid() || h.name != "" {
 		r.farm.LeftOut(h.at, "MACs with * are no machine of drover (a pool has match, a node has its MACs)")
 		return
 	}
-	r.farm.Taken(h.at, "tags of the machines whose MACs fit")
+	r.farm.NotTaken(h.at, "MACs with * are no match of a pool; nodes whose MACs fit get the options of the tag")
 	for _, set := range h.sets {
 		r.macs = append(r.macs, macTag{h.at, set, strings.ToLower(h.macs[0])})
 	}

@@ -44,8 +44,9 @@ func (r *Reader) object(v *migrate.Value) (found int) {
 		r.farm.Unknown(v.Origin, "a %s of %s is no object of dnsmasq-controller", kind, v.Get("apiVersion"))
 		return 0
 	}
+	r.farm.SourceTree(v.Get("spec"))
 	if c := v.Get("spec", "controller"); c.String() != "" {
-		r.farm.Taken(c.Origin, "all objects are read, also those of controller %q", c)
+		r.farm.Itself(c.Origin, "all objects are read, also those of controller %q", c)
 	}
 	spec := v.Get("spec")
 	readers := migrate.Readers{"controller": migrate.Skip}
@@ -65,7 +66,9 @@ func (r *Reader) object(v *migrate.Value) (found int) {
 	case "DnsmasqDhcpOptionSet":
 		readers["options"] = r.each(r.dhcpOptionObject)
 	case "DnsHosts", "DnsmasqHostSet":
-		r.Directive(v.Origin, "DnsHosts", nil)
+		at := v.Origin
+		at.Path = strings.TrimPrefix(at.Path+".spec", ".") + " (DnsHosts)"
+		r.Directive(at, "DnsHosts", nil)
 		return 1
 	default:
 		r.farm.Unknown(v.Origin, "unknown kind %q", kind)
@@ -113,7 +116,7 @@ func (r *Reader) optionLine(v *migrate.Value) {
 func (r *Reader) line(v *migrate.Value, text string) {
 	err := r.parse(v.File, text, false, func(d directive) error {
 		d.at = v.Origin
-		d.at.Path = d.key
+		d.at.Path += " (" + d.key + ")"
 		r.Directive(d.at, d.key, d.fields)
 		return nil
 	})
@@ -131,7 +134,7 @@ func (r *Reader) poolObject(v *migrate.Value) {
 		if field := v.Get(key); field != nil {
 			o = field.Origin
 		}
-		o.Path = option
+		o.Path += " (" + option + ")"
 		return o
 	}
 	var fields, tags []string
@@ -185,7 +188,9 @@ func (r *Reader) hostObject(v *migrate.Value) {
 	if v.Get("ignore").Is() {
 		fields = append(fields, "ignore")
 	}
-	r.Directive(v.Origin, "dhcp-host", fields)
+	at := v.Origin
+	at.Path += " (dhcp-host)"
+	r.Directive(at, "dhcp-host", fields)
 }
 
 // dhcpOptionObject reads an item of DhcpOptions. The field for vendor is called leaseTime
@@ -208,6 +213,6 @@ func (r *Reader) dhcpOptionObject(v *migrate.Value) {
 	if kind := v.Get("type").String(); kind != "" { // of v1alpha1
 		key = kind + ":" + key
 	}
-	at.Path = "dhcp-option " + key
+	at.Path += " (dhcp-option " + key + ")"
 	r.Directive(at, "dhcp-option", append(append(fields, key), strings.Split(strings.Join(v.Get("values").Strings(), ","), ",")...))
 }

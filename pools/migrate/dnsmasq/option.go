@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"drover/pools"
 	"drover/pools/migrate"
 	"drover/pools/option"
 )
@@ -71,7 +70,11 @@ func (r *Reader) dhcpOption(d directive) {
 	}
 	switch {
 	case strings.HasPrefix(key, "option6:"):
-		r.option6(d.at, o.tags, strings.TrimPrefix(key, "option6:"), fields)
+		if name := strings.TrimPrefix(key, "option6:"); len(o.tags) == 0 {
+			r.farm.Option6(&r.scope6, d.at, name, fields)
+		} else {
+			r.farm.Option6(&migrate.Scope{}, d.at, "", nil)
+		}
 		return
 	case !ok:
 		r.farm.Unknown(d.at, "unknown DHCP option %q", key)
@@ -111,7 +114,7 @@ func (o *dhcpOption) head(fields []string) (key, encap, vendor string, rest []st
 		kind, value, _ := strings.Cut(fields[0], ":")
 		switch kind {
 		case "tag", "net": // behind encap: too
-			o.tags = append(o.tags, value)
+			o.tags = append(o.tags, tagOf(value))
 		case "encap":
 			encap = value
 		case "vi-encap":
@@ -120,7 +123,7 @@ func (o *dhcpOption) head(fields []string) (key, encap, vendor string, rest []st
 			encap, vendor = "43", value
 		default:
 			if isTag(fields) {
-				o.tags = append(o.tags, fields[0]) // the old way to write tag:
+				o.tags = append(o.tags, tagOf(fields[0])) // the old way to write tag:
 			} else {
 				key = fields[0]
 			}
@@ -227,26 +230,4 @@ func numbered(code, size uint8, text string) string {
 
 func hasName(code uint8) bool {
 	return code != 0 && slices.ContainsFunc(option.Names(), func(name string) bool { return option.Code(name) == code })
-}
-
-// option6 reads an option of DHCPv6: name servers and domain, which a subnet has.
-func (r *Reader) option6(at pools.Origin, tags condition, name string, fields []string) {
-	var dns []netip.Addr
-	for _, f := range fields {
-		if a, err := netip.ParseAddr(strings.Trim(f, "[]")); err == nil && !a.IsUnspecified() {
-			dns = append(dns, a)
-		}
-	}
-	switch {
-	case len(tags) > 0 || name != "dns-server" && name != "23" && name != "domain-search" && name != "24" || len(fields) == 0:
-		r.farm.Lost(at, "an option of DHCPv6 (dns and domain of an IPv6 subnet, or dhcpOptions of a tag: option6:NUMBER)")
-	case name == "domain-search" || name == "24":
-		r.domain6 = fields[0]
-		r.farm.Taken(at, "domain of the IPv6 subnets")
-	case len(dns) != len(fields):
-		r.farm.Lost(at, "[::] stands for the server's own address there (write the address in dns of the subnet)")
-	default:
-		r.dns6 = dns
-		r.farm.Taken(at, "dns of the IPv6 subnets")
-	}
 }

@@ -50,7 +50,7 @@ func ParseRange(fields []string) (r Range, err error) {
 				r.Set = old
 			}
 		case tagged:
-			r.Tags = append(r.Tags, want)
+			r.Tags = append(r.Tags, tagOf(want))
 		case strings.HasPrefix(f, "constructor:"):
 			return r, fmt.Errorf("%q takes its network from an interface (write the network)", f)
 		case err == nil && !r.First.IsValid():

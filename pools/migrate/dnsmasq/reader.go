@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,18 +38,21 @@ type Reader struct {
 	ranges  []dhcpRange
 	hosts   []host
 	options []dhcpOption
-	boots   []bootFile
 	ifs     []tagIf
-	ignores []condition
-	conds   []condition // those of options and boot files
+	ignores []ignored
+	conds   []condition // those of options
 	macs    []macTag
+	shares  map[string]share // of the machines that the config does not name
+	sends   []sending
+	used    []pools.Match            // of pools and nodes
 	matches map[string][]pools.Match // tags that depend on what a client sends
 	strange map[string]bool          // tags that depend on something that drover has no match for
-	known   bool                     // unknown clients are ignored
+	known   bool                     // machines that the config does not name are ignored
+	serves  []directive              // interface
+	without []string                 // interfaces that have no DHCP
 	always  bool                     // answers are broadcast
 	domain  string
-	domain6 string
-	dns6    []netip.Addr
+	scope6  migrate.Scope // options of DHCPv6
 }
 
 // NewReader returns a reader that fills a farm.
@@ -102,7 +104,10 @@ func (r *Reader) eachLine(path string, plain bool, each func(directive) error) e
 	if err != nil {
 		return err
 	}
-	return r.parse(path, string(data), plain, each)
+	return r.parse(path, string(data), plain, func(d directive) error {
+		r.farm.Source(d.at, strings.Join(d.fields, ","))
+		return each(d)
+	})
 }
 
 // parse calls each for the lines of a text that hold something.
@@ -243,7 +248,7 @@ func (r *Reader) include(from string, d directive) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.at.Position(), err)
 		}
-		r.farm.Taken(d.at, "%s is read", filepath.Base(file))
+		r.farm.Itself(d.at, "%s is read", filepath.Base(file))
 	}
 	return nil
 }
@@ -301,5 +306,8 @@ func (r *Reader) Directive(at pools.Origin, key string, fields []string) {
 		r.farm.Lost(at, "it is about the program dnsmasq, or its files and logs")
 	default:
 		r.farm.Unknown(at, "an option that this import does not know")
+		if strings.HasPrefix(key, "dhcp-ignore") {
+			r.farm.Close(at, key)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"drover/pools"
 	"drover/pools/migrate"
-	"drover/pools/migrate/classes"
 )
 
 // condition is a list of tags that a client must have, or with ! must not have.
@@ -51,6 +50,16 @@ func (m macTag) matches(mac pools.MAC) bool {
 	return len(want) == len(have)
 }
 
+// tagOf returns a tag of a condition. dnsmasq reads # as !, which is its old spelling.
+func tagOf(text string) string {
+	if rest, old := strings.CutPrefix(text, "#"); old {
+		return "!" + rest
+	}
+	return text
+}
+
+func isNegated(tag string) bool { return strings.HasPrefix(tag, "!") }
+
 // splitTags splits leading tag: and net: values from the others.
 func splitTags(fields []string) (tags condition, rest []string) {
 	for i, f := range fields {
@@ -58,7 +67,7 @@ func splitTags(fields []string) (tags condition, rest []string) {
 		if kind != "tag" && kind != "net" {
 			return tags, fields[i:]
 		}
-		tags = append(tags, tag)
+		tags = append(tags, tagOf(tag))
 	}
 	return tags, nil
 }
@@ -71,27 +80,30 @@ func (r *Reader) tagIf(d directive) {
 		case "set":
 			t.sets = append(t.sets, tag)
 		case "tag":
-			t.when = append(t.when, tag)
+			t.when = append(t.when, tagOf(tag))
 		default:
 			r.farm.Unknown(d.at, "%q is neither set: nor tag:", f)
 			return
 		}
 	}
 	r.ifs = append(r.ifs, t)
+	r.farm.Itself(d.at, "it is followed for the tags that are known beforehand, and for the match of a range")
 }
 
-// closure returns tags with those that tag-if adds.
+// closure returns tags with those that tag-if adds. dnsmasq runs its lines once, in order.
 func (r *Reader) closure(tags []string) []string {
-	for range r.ifs { // each round may set what another one needs
-		for _, t := range r.ifs {
-			if !t.when.holds(tags) {
-				continue
-			}
-			for _, set := range t.sets {
-				if !slices.Contains(tags, set) {
-					tags = append(tags, set)
-				}
-			}
+	for _, t := range r.ifs {
+		if t.when.holds(tags) {
+			tags = union(tags, t.sets)
+		}
+	}
+	return tags
+}
+
+func union(tags, more []string) []string {
+	for _, tag := range more {
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
 		}
 	}
 	return tags
@@ -100,20 +112,94 @@ func (r *Reader) closure(tags []string) []string {
 // settle follows tag-if for tags that depend on what a client sends: what they set depends
 // on it too.
 func (r *Reader) settle() {
-	for range r.ifs {
-		for _, t := range r.ifs {
-			for _, when := range t.when {
-				name := strings.TrimPrefix(when, "!")
-				for _, set := range t.sets {
-					if len(r.matches[name]) > 0 && len(r.matches[set]) == 0 && when == name {
-						r.matches[set] = r.matches[name]
-					} else if r.strange[name] {
-						r.strange[set] = true
-					}
+	for _, t := range r.ifs {
+		known, matches, ok := r.sent(t.when)
+		ok = ok && !slices.ContainsFunc(t.when, func(tag string) bool { return isNegated(tag) && len(r.matches[tag[1:]]) > 0 })
+		for _, set := range t.sets {
+			if !ok || len(matches) > 0 && len(known) > 0 {
+				r.strange[set] = true
+				continue
+			}
+			for _, m := range matches {
+				if !slices.Contains(r.matches[set], m) {
+					r.matches[set] = append(r.matches[set], m)
 				}
 			}
 		}
 	}
+}
+
+// share is how many of the machines that the config does not name have a tag.
+type share int
+
+const (
+	none share = iota - 1
+	some       // those that send something, or come by an interface
+	all
+)
+
+// settleShares follows tag-if for the machines that the config does not name.
+func (r *Reader) settleShares() {
+	r.shares = map[string]share{}
+	for _, t := range r.ifs {
+		is := r.unknownAll(t.when)
+		for _, set := range t.sets {
+			r.shares[set] = max(r.unknown(set), is)
+		}
+	}
+}
+
+// unknown returns how many of the machines that the config does not name have a tag, or with
+// ! lack it. A tag that nothing sets may be that of an interface.
+func (r *Reader) unknown(tag string) share {
+	name, not := strings.CutPrefix(tag, "!")
+	is, ok := r.shares[name]
+	if !ok {
+		is = r.unsettled(name)
+		r.shares[name] = is
+	}
+	if not {
+		return -is
+	}
+	return is
+}
+
+// unsettled returns the share of a tag without tag-if.
+func (r *Reader) unsettled(name string) share {
+	switch {
+	case slices.Contains(r.Tags, name):
+		return all
+	case r.strange[name] || len(r.matches[name]) > 0 || slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }):
+		return some
+	case name == "known" || name == "bootp": // drover leases nothing by BOOTP
+		return none
+	case slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && !h.isPattern() }):
+		return none
+	case slices.ContainsFunc(r.ifs, func(t tagIf) bool { return slices.Contains(t.sets, name) }):
+		return none
+	}
+	return some
+}
+
+// unknownAll returns how many of the machines that the config does not name fulfil a condition.
+func (r *Reader) unknownAll(c condition) share {
+	is := all
+	for _, tag := range c {
+		is = min(is, r.unknown(tag))
+	}
+	return is
+}
+
+// sentAlone returns the matches of what a client must send for a condition. ok is false if it
+// depends on something that drover has no match for.
+func (r *Reader) sentAlone(c condition) (matches []pools.Match, ok bool) {
+	for _, tag := range c {
+		if r.unknown(tag) == some && (isNegated(tag) || len(r.matches[tag]) == 0) {
+			return nil, false
+		}
+	}
+	_, matches, ok = r.sent(c)
+	return matches, ok
 }
 
 // sent splits a condition into the tags that are known beforehand and those that depend on
@@ -132,7 +218,7 @@ func (r *Reader) sent(c condition) (known condition, matches []pools.Match, ok b
 			continue // a rule without conditions comes before those with some
 		case len(matches) > 0:
 			var few bool
-			matches, few = classes.Both(matches, r.matches[name])
+			matches, few = both(matches, r.matches[name])
 			ok = ok && few
 		default:
 			matches = r.matches[name]
@@ -159,7 +245,9 @@ func (r *Reader) tagHost(m *migrate.Machine, h host) {
 	tags = r.closure(tags)
 	m.Tags = append(m.Tags, r.chosen(tags)...)
 	for _, c := range r.ignores {
-		m.Ignore = m.Ignore || len(c) > 0 && c.holds(tags)
+		if known, matches, ok := r.sent(c.tags); ok && len(matches) == 0 && len(known) == len(c.tags) {
+			m.Ignore = m.Ignore || known.holds(tags)
+		}
 	}
 }
 
@@ -179,7 +267,7 @@ func (r *Reader) chosen(tags []string) (names []string) {
 	return names
 }
 
-// conditions returns those of the options and boot files that are known beforehand.
+// conditions returns those of the options that are known beforehand.
 func (r *Reader) conditions() (all []condition) {
 	add := func(c condition) {
 		if known, _, ok := r.sent(c); ok && len(known) > 0 {
@@ -188,9 +276,6 @@ func (r *Reader) conditions() (all []condition) {
 	}
 	for _, o := range r.options {
 		add(o.tags)
-	}
-	for _, b := range r.boots {
-		add(b.tags)
 	}
 	return all
 }

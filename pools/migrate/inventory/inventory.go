@@ -6,11 +6,7 @@
 package inventory
 
 import (
-	"bytes"
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -21,41 +17,14 @@ import (
 	"drover/pools/migrate"
 )
 
-// columns are the names of the fields, in lower case, without blanks and other marks.
-const columns = `name: name hostname host fqdn machine node nodename server machinename
-mac: mac macs macaddress macaddresses bootmac pxemac hwaddr hwaddress hardwareaddress ethernet primarymac mac1 mac2 mac3 mac4 extramacs
-ip: ip ips ipaddress ipaddresses ipv4 ipv4address address ip4 ipcidr
-ip6: ip6 ipv6 ipv6address
-pool: pool group hostgroup resourcepool hostgrouptitle role
-tags: tags tag labels
-kernel: kernelargs kernelparameters kernelparams kernel
-power: powertype powerdriver bmctype
-bmc: poweraddress bmcaddress bmc ipmi ipmiaddress ilo idrac bmcip ipmiip poweripaddress
-user: poweruser bmcuser ipmiuser
-uuid: uuid systemuuid productuuid
-password: powerpassword powerpass bmcpassword ipmipassword
-network: subnet network cidr subnets
-mask: netmask mask subnetmask prefix prefixlength
-router: gateway router defaultgateway gw
-other: id systemid status state power powerstate owner zone fabric vlan cores cpu cpus ram memory disks storage storagegb architecture arch os
-other: operatingsystem osystem globalstatus buildstatus location organization model vendor manufacturer serial serialnumber rack position comment
-other: notes note description domain environment puppetenvironment compute computeresource created updated lastreport owner_type release distroseries
-other: interfaces kvmhost spaces testing commissioning numa testresults puppetproxy puppetcaproxy media partitiontable contentview lifecycleenvironment`
-
-// known returns the field of each column.
-func known() map[string]string {
-	fields := map[string]string{}
-	for line := range strings.Lines(columns) {
-		field, names, _ := strings.Cut(line, ":")
-		for name := range strings.FieldsSeq(names) {
-			fields[name] = field
-		}
+// places returns where the config has each field.
+func places() map[string]string {
+	return map[string]string{
+		"name": "pools[].nodes[].name", "mac": "pools[].nodes[].macs", "ip": "pools[].nodes[].ip", "ip6": "pools[].nodes[].ip6", "pool": "pools[].name",
+		"tags": "pools[].nodes[].tags", "kernel": "tags", "power": "pools[].nodes[].power", "bmc": "pools[].nodes[].power.address",
+		"user": "pools[].nodes[].power.user", "uuid": "pools[].nodes[].match.uuid", "network": "subnets[].cidr", "mask": "subnets[].cidr", "router": "subnets[].router",
 	}
-	return fields
 }
-
-// bounds of a table.
-const maxRows = 200_000
 
 // Read reads tables and fills a farm.
 func Read(f *migrate.Farm, files []string) error {
@@ -78,88 +47,57 @@ type table struct {
 	file   string
 	fields []string // of each column
 	header []string
+	cards  bool                // its rows are of network cards: NetBox' interfaces
+	byName map[string]*machine // the rows of one name are one machine
+	all    []*machine
+}
+
+// machine is a machine of one or several rows.
+type machine struct {
+	migrate.Machine
+	power pools.NodePower
+	row   []string
 }
 
 func read(f *migrate.Farm, file string, data []byte) error {
-	t := &table{farm: f, file: file}
-	return Table(file, data, t.head, t.row)
-}
-
-// Table calls head with the first line of a table, the names of its columns, and row with each
-// other one that is not empty.
-func Table(file string, data []byte, head func(pools.Origin, []string) error, row func(pools.Origin, []string)) error {
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // spreadsheets write a byte order mark
-	first, _, _ := bytes.Cut(data, []byte("\n"))
-	r := csv.NewReader(bytes.NewReader(data))
-	r.Comma, r.FieldsPerRecord = separator(string(first)), -1
-	r.TrimLeadingSpace = r.Comma != '\t' // an empty value is no space
-	for n := 0; ; n++ {
-		values, err := r.Read()
-		at := pools.Origin{File: file}
-		if len(values) > 0 {
-			at.Line, _ = r.FieldPos(0)
-		}
-		switch {
-		case errors.Is(err, io.EOF) && n > 0:
-			return nil
-		case errors.Is(err, io.EOF):
-			return migrate.FormatError(at, "an empty table")
-		case err != nil:
-			return migrate.FormatError(migrate.At(file), "%v", err)
-		case n > maxRows:
-			return migrate.FormatError(at, "more than %d rows", maxRows)
-		case n == 0:
-			if err := head(at, values); err != nil {
-				return err
-			}
-		default:
-			row(at, values)
-		}
+	t := &table{farm: f, file: file, byName: map[string]*machine{}}
+	if err := Table(file, data, t.head, t.row); err != nil {
+		return err
 	}
-}
-
-// Field returns the field of nodes that a column of this name has: name, mac, ip, ip6, pool, tags,
-// or one of those that only imports know; empty for an unknown one.
-func Field(column string) string { return known()[normal(column)] }
-
-// normal returns the name of a column in lower case, without blanks and other marks.
-func normal(column string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, strings.ToLower(column))
-}
-
-// separator returns the separator of a header.
-func separator(header string) rune {
-	best, most := ',', strings.Count(header, ",")
-	for _, c := range ";\t|" {
-		if n := strings.Count(header, string(c)); n > most {
-			best, most = c, n
-		}
+	for _, m := range t.all {
+		t.power(&m.Machine, m.power)
+		t.network(m.At, &m.Machine, m.row)
+		f.Add(m.Machine)
 	}
-	return best
+	return nil
 }
 
 // head reads the header.
 func (t *table) head(at pools.Origin, row []string) error {
 	fields := known()
 	t.header = row
+	t.cards = slices.ContainsFunc(row, func(name string) bool { return fields[normal(name)] == "device" })
 	for _, name := range row {
 		key := normal(name)
 		field, ok := fields[key]
+		switch {
+		case t.cards && field == "name":
+			field = "card"
+		case field == "device":
+			field = "name"
+		}
 		at.Path = strings.TrimSpace(name)
 		switch {
 		case !ok && key != "":
 			t.farm.Unknown(at, "a column that this import does not know (rename it to one of name, mac, ip, ip6, pool, tags, kernelargs, network, uuid, bmc)")
+		case field == "card" || field == "mgmt":
+			t.farm.Itself(at, "the rows of one machine are its network cards; those of its management processor are no node")
 		case field == "other":
 			t.farm.Lost(at, "the column says nothing about booting")
 		case field == "password":
 			t.farm.Lost(at, "passwords are not written into a config (power.passwordFile names a file with one)")
 		case ok:
-			t.farm.Taken(at, "%s of the nodes", field)
+			t.farm.Taken(at, places()[field])
 		}
 		t.fields = append(t.fields, field)
 	}
@@ -169,10 +107,20 @@ func (t *table) head(at pools.Origin, row []string) error {
 	return nil
 }
 
-// row reads a machine.
+// row reads a machine, or one more network card of it.
 func (t *table) row(at pools.Origin, row []string) {
-	m := migrate.Machine{At: at}
-	power := pools.NodePower{}
+	m := &machine{Machine: migrate.Machine{At: at}, row: row}
+	if name := t.cell(row, "name"); name != "" {
+		if first := t.byName[strings.ToLower(name)]; first != nil {
+			m = first
+		} else {
+			t.byName[strings.ToLower(name)] = m
+		}
+	}
+	bmc := isManagement(t.cell(row, "card"), t.cell(row, "mgmt"))
+	if bmc {
+		t.farm.Itself(at, "the card is that of the management processor: power of the node, and no node of its own")
+	}
 	for i, text := range row {
 		text = strings.TrimSpace(text)
 		if i >= len(t.fields) {
@@ -183,17 +131,36 @@ func (t *table) row(at pools.Origin, row []string) {
 			continue
 		}
 		at.Path = t.header[i]
-		t.value(&m, &power, at, t.fields[i], text)
+		if places()[t.fields[i]] != "" {
+			t.farm.Source(at, text)
+		}
+		switch field := t.fields[i]; {
+		case bmc && field == "ip":
+			m.power.Address, _, _ = strings.Cut(Words(text)[0], "/")
+		case bmc && field != "name":
+		default:
+			t.value(&m.Machine, &m.power, at, field, text)
+		}
 	}
-	if m.Name == "" && len(m.Hardware) == 0 && m.Match.IsZero() {
-		return // an empty line
+	if m.Name == "" && len(m.Hardware) == 0 && m.Match.IsZero() || slices.Contains(t.all, m) {
+		return // an empty line, or a further card
 	}
-	if len(m.Hardware) > 0 {
-		m.Match = pools.Match{}
+	t.all = append(t.all, m)
+}
+
+// cell returns the value of a field in a row.
+func (t *table) cell(row []string, field string) string {
+	if i := slices.Index(t.fields, field); i >= 0 && i < len(row) {
+		return strings.TrimSpace(row[i])
 	}
-	t.power(&m, power)
-	t.network(at, &m, row)
-	t.farm.Add(m)
+	return ""
+}
+
+// isManagement reports whether a network card is that of a management processor, by its name or
+// by NetBox' mark.
+func isManagement(card, mark string) bool {
+	name := strings.TrimRight(strings.ToLower(card), "0123456789")
+	return strings.EqualFold(mark, "true") || slices.Contains([]string{"ilo", "idrac", "bmc", "ipmi", "mgmt", "imm", "xcc", "irmc", "cimc"}, name)
 }
 
 // value reads one value of a machine.
@@ -213,8 +180,9 @@ func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origi
 		m.Pool = text
 	case "tags":
 		for _, w := range Words(text) {
-			name, _ := t.farm.Tag(w)
-			m.Tags = append(m.Tags, name)
+			if name, _ := t.farm.Tag(w); !slices.Contains(m.Tags, name) {
+				m.Tags = append(m.Tags, name)
+			}
 		}
 	case "kernel":
 		m.Tags = append(m.Tags, t.kernelTag(strings.Fields(text)))
@@ -262,12 +230,10 @@ func (t *table) kernelTag(args []string) string {
 // network adds the network of a machine's address, by a column with its mask, and its router.
 func (t *table) network(at pools.Origin, m *migrate.Machine, row []string) {
 	value := func(field string) string {
-		i := slices.Index(t.fields, field)
-		if i < 0 || i >= len(row) {
-			return ""
+		if i := slices.Index(t.fields, field); i >= 0 {
+			at.Path = t.header[i]
 		}
-		at.Path = t.header[i]
-		return strings.TrimSpace(row[i])
+		return t.cell(row, field)
 	}
 	if text := value("mask"); text != "" && m.IP.Is4() {
 		bits, err := strconv.Atoi(strings.TrimPrefix(text, "/"))
@@ -300,11 +266,6 @@ func (t *table) network(at pools.Origin, m *migrate.Machine, row []string) {
 	}
 }
 
-// Words splits a value at blanks, commas, semicolons and bars.
-func Words(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;|\t\r\n", r) })
-}
-
 func (t *table) address(m *migrate.Machine, at pools.Origin, text string) {
 	a, err := netip.ParseAddr(text)
 	if p, err2 := netip.ParsePrefix(text); err != nil && err2 == nil { // with the length of its network
@@ -314,6 +275,7 @@ func (t *table) address(m *migrate.Machine, at pools.Origin, text string) {
 	switch {
 	case err != nil:
 		t.farm.Unknown(at, "%q is no address", text)
+	case a == m.IP || a == m.IP6: // of another card
 	case a.Is4() && !m.IP.IsValid():
 		m.IP = a
 	case a.Is6() && !a.IsLinkLocalUnicast() && !m.IP6.IsValid():

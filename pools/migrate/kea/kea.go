@@ -1,11 +1,10 @@
 package kea
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"drover/pools"
 	"drover/pools/migrate"
@@ -13,25 +12,19 @@ import (
 
 // reader reads the config of one family.
 type reader struct {
-	farm    *migrate.Farm
-	v6      bool
-	names   map[string]migrate.OptionName
-	classes map[string]class
-	shared  string // the name of the shared network around a subnet
-	yields  bool
+	farm  *migrate.Farm
+	v6    bool
+	names map[string]migrate.OptionName
 }
 
 // Read reads configs and fills a farm.
 func Read(f *migrate.Farm, files []string) error {
 	for _, file := range files {
-		data, err := migrate.ReadFile(file)
+		root, err := migrate.ReadJSON(file)
 		if err != nil {
 			return err
 		}
-		root, err := migrate.ParseJSON(file, data)
-		if err != nil {
-			return err
-		}
+		f.SourceTree(root)
 		if root.Get("arguments").IsMap() { // the answer to config-get
 			root = root.Get("arguments")
 		}
@@ -40,7 +33,7 @@ func Read(f *migrate.Farm, files []string) error {
 		}
 		family := func(v6 bool) func(*migrate.Value) {
 			return func(v *migrate.Value) {
-				r := &reader{farm: f, v6: v6, names: migrate.OptionNames(), classes: map[string]class{}, yields: !v6}
+				r := &reader{farm: f, v6: v6, names: migrate.OptionNames()}
 				r.global(v)
 			}
 		}
@@ -60,158 +53,230 @@ const inner = `calculate-tee-times cache-threshold cache-max-age ddns-send-updat
 	dhcp4o6-port echo-client-id expired-leases-processing hooks-libraries hostname-char-set hostname-char-replacement
 	match-client-id offer-lifetime offer-lft reservation-mode reservations-global reservations-in-subnet reservations-out-of-pool sanity-checks
 	statistic-default-sample-count statistic-default-sample-age store-extended-info t1-percent t2-percent renew-timer
-	rebind-timer user-context server-tag multi-threading control-socket control-sockets loggers lease-database hosts-database
+	rebind-timer server-tag multi-threading control-socket control-sockets loggers lease-database hosts-database
 	hosts-databases config-control host-reservation-identifiers dhcp-queue-control early-global-reservations-lookup
-	ip-reservations-unique reservations-lookup-first compatibility stash-agent-options allocator pd-allocator
+	ip-reservations-unique reservations-lookup-first compatibility stash-agent-options allocator pd-allocator id pool-id
 	parked-packet-limit adaptive-lease-time-threshold min-valid-lifetime max-valid-lifetime preferred-lifetime min-preferred-lifetime max-preferred-lifetime
 	server-id relay-supplied-options mac-sources data-directory 4o6-interface 4o6-interface-id 4o6-subnet 4o6 pd-pools
-	server-hostname service-sockets-retry-wait-time allow-address-registration`
+	service-sockets-retry-wait-time allow-address-registration`
 
-// common returns the readers of the keys that several levels have.
-func (r *reader) common(s *migrate.Scope) migrate.Readers {
-	readers := migrate.Readers{"comment": migrate.Skip, "option-data": func(v *migrate.Value) { r.options(s, v) }}
+// level is a part of the config, with what is set for all that is in it.
+type level struct {
+	scope   *migrate.Scope
+	lease   pools.Duration
+	access  migrate.Access
+	segment string // the name of the shared network around a subnet
+	relays  []netip.Addr
+	yields  bool // it sends no NAK
+	global  bool
+	pool    bool
+}
+
+// fields reads the keys of a level: those that several have, and its own.
+func (r *reader) fields(l *level, v *migrate.Value, own migrate.Readers) {
 	lost := r.farm.NoCounterpart("it is of Kea itself, of its databases or of details of its DHCP")
+	readers := migrate.Readers{
+		"comment": migrate.Skip, "option-data": func(v *migrate.Value) { r.options(l.scope, v) },
+		"boot-file-name": r.bootFile, "next-server": r.bootServer, "server-hostname": r.bootServer,
+		"valid-lifetime": func(v *migrate.Value) { r.lease(l, v) }, "user-context": func(v *migrate.Value) { r.context(l, v) },
+		"authoritative": func(v *migrate.Value) { r.authoritative(l, v) },
+	}
 	for key := range strings.FieldsSeq(inner) {
 		readers[key] = lost
 	}
-	readers["boot-file-name"] = func(v *migrate.Value) {
-		if v.String() != "" {
-			r.farm.SetBoot(s, v.Origin, v.String(), netip.Addr{})
+	for _, key := range []string{"client-class", "client-classes"} {
+		readers[key] = func(v *migrate.Value) { r.members(l, v) }
+	}
+	for _, key := range []string{"require-client-classes", "evaluate-additional-classes"} {
+		readers[key] = func(v *migrate.Value) {
+			r.farm.NotTaken(v.Origin, "classes that Kea evaluates once it has the address: they keep no machine out, and give options")
 		}
 	}
-	readers["next-server"] = func(v *migrate.Value) {
-		a, err := netip.ParseAddr(v.String())
-		switch {
-		case err != nil && v.String() != "":
-			r.farm.Unknown(v.Origin, "%q is no address", v.String())
-		case err == nil && !a.IsUnspecified(): // 0.0.0.0 is none
-			r.farm.SetBoot(s, v.Origin, "", a)
+	for key, read := range own {
+		readers[key] = read
+	}
+	for _, p := range v.Pairs {
+		if readers[p.Key] == nil && !l.global {
+			l.access.Closed = cmp.Or(l.access.Closed, p.Key) // it may keep machines out
 		}
 	}
-	return readers
+	r.farm.Fields(v, readers)
 }
 
-// lease returns a reader of a time in seconds.
-func (r *reader) lease(to *pools.Duration) func(*migrate.Value) {
-	return func(v *migrate.Value) {
-		n, err := strconv.ParseUint(v.String(), 10, 32)
-		if err != nil {
-			r.farm.Unknown(v.Origin, "%q is no number of seconds", v.String())
-			return
+func (r *reader) bootFile(v *migrate.Value) {
+	if v.String() != "" {
+		r.farm.BootFile(v.Origin, v.String())
+	}
+}
+
+func (r *reader) bootServer(v *migrate.Value) {
+	if v.String() != "" {
+		r.farm.BootServer(v.Origin, v.String())
+	}
+}
+
+// lease reads the lease time of a level.
+func (r *reader) lease(l *level, v *migrate.Value) {
+	path := "subnets[].lease"
+	if l.pool {
+		path = "pools[].lease"
+	}
+	if d, ok := r.farm.ParseSeconds(v.Origin, v.String(), path); ok {
+		l.lease = d
+	}
+}
+
+// members reads the classes whose members a network or a pool is for. Kea makes some itself.
+func (r *reader) members(l *level, v *migrate.Value) {
+	names := slices.DeleteFunc(v.Strings(), func(name string) bool { return name == "" })
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "KNOWN" })
+	switch {
+	case len(names) == 0 || slices.Contains(names, "ALL") || slices.Contains(names, "UNKNOWN"):
+		l.access.Unnamed = l.access.Unnamed || len(names) == 1 && names[0] == "UNKNOWN"
+		r.farm.Itself(v.Origin, "unknown machines may lease, as from every catch-all pool")
+	case len(others) == 0:
+		l.access.Known = true
+		r.farm.Itself(v.Origin, "it is for machines with a reservation: nodes have fixed addresses")
+	default:
+		l.access.Closed = "class " + strings.Join(others, ", ")
+		r.farm.NotTaken(v.Origin, "class %s: drover's match of a catch-all pool has a form of its own", strings.Join(others, ", "))
+	}
+}
+
+// context reads what Kea hands to its hooks: the one of limits bounds leases.
+func (r *reader) context(l *level, v *migrate.Value) {
+	for _, p := range v.Pairs {
+		if p.Key == "limits" {
+			l.access.Closed = "limits"
 		}
-		*to = migrate.Lease(time.Duration(n) * time.Second)
-		r.farm.Taken(v.Origin, "lease: %s", to)
+		r.farm.NotTaken(p.Value.Origin, "it is for the hooks of Kea")
+	}
+}
+
+func (r *reader) authoritative(l *level, v *migrate.Value) {
+	switch {
+	case l.global:
+		l.yields = !v.Is()
+		r.farm.Itself(v.Origin, "authoritative of the catch-all pools: drover is for its networks, unless authoritative: false is written")
+	case v.Is() == l.yields:
+		r.farm.Lost(v.Origin, "authoritative of one network: that of the whole server counts (authoritative of a catch-all pool)")
 	}
 }
 
 // global reads the config of one server.
 func (r *reader) global(v *migrate.Value) {
-	f := r.farm
-	var lease pools.Duration
-	r.custom(v.Get("option-def"))
-	r.clientClasses(v.Get("client-classes"))
-	scope := &f.Global
+	l := level{scope: &r.farm.Global, global: true, yields: !r.v6}
 	if r.v6 {
-		scope = &migrate.Scope{Name: "the IPv6 subnets"}
+		l.scope = &migrate.Scope{Name: "the IPv6 subnets"}
 	}
-	readers := r.common(scope)
-	readers["option-def"], readers["client-classes"] = migrate.Skip, migrate.Skip
-	readers["valid-lifetime"] = r.lease(&lease)
-	readers["authoritative"] = func(v *migrate.Value) {
-		r.yields = !v.Is()
-		f.Taken(v.Origin, "authoritative of the catch-all pools")
-	}
-	readers["interfaces-config"] = r.interfaces
-	readers["subnet4"], readers["subnet6"], readers["shared-networks"], readers["reservations"] = migrate.Skip, migrate.Skip, migrate.Skip, migrate.Skip
-	f.Fields(v, readers)
-	before := len(f.Networks())
-	for _, list := range []*migrate.Value{v.Get("subnet4"), v.Get("subnet6")} {
-		r.subnets(list)
-	}
-	if shared := v.Get("shared-networks"); shared.IsList() {
-		for _, n := range shared.Items {
-			r.sharedNetwork(n)
-		}
-	}
-	for _, n := range f.Networks()[before:] {
-		if n.Lease == 0 {
-			n.Lease = lease
-		}
+	r.custom(v.Get("option-def"))
+	r.classes(v.Get("client-classes"))
+	r.fields(&l, v, migrate.Readers{
+		"interfaces-config": r.interfaces, "option-def": migrate.Skip, "client-classes": migrate.Skip,
+		"subnet4": migrate.Skip, "subnet6": migrate.Skip, "shared-networks": migrate.Skip, "reservations": migrate.Skip,
+	})
+	before := len(r.farm.Networks())
+	r.subnets(l, v)
+	r.each(v.Get("shared-networks"), func(v *migrate.Value) { r.sharedNetwork(l, v) })
+	for _, n := range r.farm.Networks()[before:] {
+		n.Lease = cmp.Or(n.Lease, l.lease)
 		if r.v6 {
-			n.Inherit(scope)
+			n.Inherit(l.scope)
 		}
 	}
-	r.reservations(v.Get("reservations"))
+	r.each(v.Get("reservations"), r.reservation)
+}
+
+// each reads the items of a list.
+func (r *reader) each(list *migrate.Value, read func(*migrate.Value)) {
+	switch {
+	case list.IsNull():
+	case !list.IsList():
+		r.farm.Unknown(list.Origin, "a list is expected here")
+	default:
+		for _, v := range list.Items {
+			read(v)
+		}
+	}
 }
 
 // interfaces reads the interfaces: names, with or without an address.
 func (r *reader) interfaces(v *migrate.Value) {
-	for _, text := range v.Get("interfaces").Strings() {
-		if name, _, _ := strings.Cut(text, "/"); name != "*" && name != "" {
-			r.farm.Serve(v.Get("interfaces").Origin, name)
-		}
-	}
 	lost := r.farm.NoCounterpart("it is about the sockets of Kea")
-	readers := migrate.Readers{"interfaces": migrate.Skip, "comment": migrate.Skip}
+	readers := migrate.Readers{"comment": migrate.Skip, "interfaces": func(v *migrate.Value) {
+		r.each(v, func(v *migrate.Value) {
+			if name, _, _ := strings.Cut(v.String(), "/"); name != "*" && name != "" {
+				r.farm.Serve(v.Origin, name)
+			}
+		})
+	}}
 	for _, p := range v.Pairs {
-		if _, ok := readers[p.Key]; !ok {
+		if readers[p.Key] == nil {
 			readers[p.Key] = lost
 		}
 	}
 	r.farm.Fields(v, readers)
 }
 
+// classes reads the classes. None is taken over; the one called DROP, and limits, are for all
+// machines.
+func (r *reader) classes(list *migrate.Value) {
+	r.each(list, func(v *migrate.Value) {
+		name := v.Get("name").String()
+		switch {
+		case name == "DROP":
+			r.farm.Close(v.Origin, "class DROP")
+		case v.Get("user-context", "limits") != nil:
+			r.farm.Close(v.Origin, "limits of class "+name)
+		}
+		for _, p := range v.Pairs {
+			switch p.Key {
+			case "boot-file-name":
+				r.bootFile(p.Value)
+			case "next-server", "server-hostname":
+				r.bootServer(p.Value)
+			case "option-data":
+				r.each(p.Value, func(v *migrate.Value) { r.option(&migrate.Scope{Class: name}, v) })
+			default:
+				r.farm.NotTaken(p.Value.Origin, "class %q: drover chooses loaders by firmware, and has options by node, network, tag and pool", name)
+			}
+		}
+	})
+}
+
+// network returns the readers of the keys of a network, shared or not.
+func (r *reader) network(l *level) migrate.Readers {
+	return migrate.Readers{
+		"name": migrate.Skip, "subnet": migrate.Skip, "subnet4": migrate.Skip, "subnet6": migrate.Skip, "pools": migrate.Skip, "reservations": migrate.Skip,
+		"interface": func(v *migrate.Value) { // drover finds a network by its own address there
+			if v.String() != "" {
+				r.farm.Serve(v.Origin, v.String())
+			}
+		},
+		"interface-id": r.farm.NoCounterpart("a network is found by the address of its relay agent (relays, match of a pool for what the agent says)"),
+		"rapid-commit": func(v *migrate.Value) {
+			if v.Is() {
+				r.farm.Lost(v.Origin, "rapid commit (rapidCommit: true of an IPv6 subnet, where no other server is)")
+			}
+		},
+		"relay": func(v *migrate.Value) { l.relays = r.relays(v) },
+	}
+}
+
 // sharedNetwork reads subnets on one wire. Its options are those of each of them.
-func (r *reader) sharedNetwork(v *migrate.Value) {
-	f := r.farm
-	r.shared = migrate.TagName(v.Get("name").String())
-	defer func() { r.shared = "" }()
-	scope := &migrate.Scope{Name: "network " + r.shared}
-	var lease pools.Duration
-	readers := r.common(scope)
-	readers["name"], readers["subnet4"], readers["subnet6"] = migrate.Skip, migrate.Skip, migrate.Skip
-	readers["valid-lifetime"] = r.lease(&lease)
-	readers["interface"] = r.wire
-	r.details(readers)
-	var relays []netip.Addr
-	readers["relay"] = func(v *migrate.Value) { relays = r.relays(v) }
-	for _, key := range []string{"client-class", "client-classes", "require-client-classes", "evaluate-additional-classes"} {
-		readers[key] = f.NoCounterpart("the class of a network (match of its catch-all pool)")
-	}
-	f.Fields(v, readers)
-	before := len(f.Networks())
-	r.subnets(v.Get("subnet4"))
-	r.subnets(v.Get("subnet6"))
-	for i, n := range f.Networks()[before:] {
-		n.Inherit(scope)
+func (r *reader) sharedNetwork(l level, v *migrate.Value) {
+	l.segment, l.global = migrate.TagName(v.Get("name").String()), false
+	l.scope = &migrate.Scope{Name: "network " + l.segment}
+	r.fields(&l, v, r.network(&l))
+	before := len(r.farm.Networks())
+	inner := l
+	inner.relays = nil
+	r.subnets(inner, v)
+	for i, n := range r.farm.Networks()[before:] {
+		n.Inherit(l.scope)
 		if i == 0 { // the others share its network
-			n.Relays = append(n.Relays, relays...)
+			n.Relays = append(n.Relays, l.relays...)
 		}
-		if n.Lease == 0 {
-			n.Lease = lease
-		}
-	}
-}
-
-// details gives readers those of settings of a network that drover has for all or none.
-func (r *reader) details(readers migrate.Readers) {
-	readers["authoritative"] = func(v *migrate.Value) {
-		if v.Is() == r.yields {
-			r.farm.Lost(v.Origin, "authoritative of one network: that of the whole server counts (authoritative of a catch-all pool)")
-		}
-	}
-	readers["rapid-commit"] = func(v *migrate.Value) {
-		if v.Is() {
-			r.farm.Lost(v.Origin, "rapid commit (rapidCommit: true of an IPv6 subnet, where no other server is)")
-		}
-	}
-	readers["interface-id"] = r.farm.NoCounterpart("a network is found by the address of its relay agent (relays, match of a pool for what the agent says)")
-}
-
-// wire reads the interface of a subnet: drover finds it by its own address there.
-func (r *reader) wire(v *migrate.Value) {
-	if v.String() != "" {
-		r.farm.Serve(v.Origin, v.String())
 	}
 }
 
@@ -228,118 +293,59 @@ func (r *reader) relays(v *migrate.Value) (all []netip.Addr) {
 	return all
 }
 
-func (r *reader) subnets(list *migrate.Value) {
-	if list.IsNull() {
-		return
-	}
-	if !list.IsList() {
-		r.farm.Unknown(list.Origin, "a list is expected here")
-		return
-	}
-	for _, v := range list.Items {
-		r.subnet(v)
+func (r *reader) subnets(l level, v *migrate.Value) {
+	l.global = false
+	for _, key := range []string{"subnet4", "subnet6"} {
+		r.each(v.Get(key), func(v *migrate.Value) { r.subnet(l, v) })
 	}
 }
 
-func (r *reader) subnet(v *migrate.Value) {
+func (r *reader) subnet(l level, v *migrate.Value) {
 	f := r.farm
 	p, err := netip.ParsePrefix(v.Get("subnet").String())
 	if err != nil {
 		f.LeftOut(v.Origin, "subnet %q is no network", v.Get("subnet"))
 		return
 	}
-	n := f.Network(p, v.Origin)
-	n.Segment = r.shared
-	f.Taken(v.Origin, "subnets: %s", n.Prefix)
-	m := pools.Match{}
-	readers := r.common(&n.Scope)
-	for _, key := range []string{"subnet", "id", "pools", "reservations"} {
-		readers[key] = migrate.Skip
-	}
-	r.details(readers)
-	readers["valid-lifetime"] = r.lease(&n.Lease)
-	readers["interface"] = r.wire
-	readers["relay"] = func(v *migrate.Value) {
-		for _, a := range r.relays(v) {
-			if !n.Prefix.Contains(a) {
-				n.Relays = append(n.Relays, a)
-				f.Taken(v.Origin, "subnets[].relays: %s", a)
-			}
+	n := f.Network(p, v.Get("subnet").Origin)
+	n.Segment, l.scope = l.segment, &n.Scope
+	f.Taken(v.Get("subnet").Origin, "subnets", n.Prefix)
+	r.fields(&l, v, r.network(&l))
+	n.Lease = l.lease
+	for _, a := range l.relays {
+		if n.Prefix.Contains(a) {
+			f.Itself(v.Get("relay").Origin, "the relay agent is in the network itself")
+		} else {
+			n.Relays = append(n.Relays, a)
+			f.Taken(v.Get("relay").Origin, "subnets[].relays", a)
 		}
 	}
-	known := false
-	for _, key := range []string{"client-class", "client-classes"} {
-		readers[key] = func(v *migrate.Value) {
-			if known = slices.Contains(v.Strings(), "KNOWN"); known {
-				f.Taken(v.Origin, "the network is for machines with a reservation")
-			} else {
-				m = r.match(v)
-			}
-		}
-	}
-	for _, key := range []string{"require-client-classes", "evaluate-additional-classes"} {
-		readers[key] = f.NoCounterpart("classes that are evaluated later (match of a catch-all pool)")
-	}
-	f.Fields(v, readers)
-	if list := v.Get("pools"); list.IsList() {
-		for _, pool := range list.Items {
-			r.pool(m, known, pool)
-		}
-	}
-	r.reservations(v.Get("reservations"))
+	r.each(v.Get("pools"), func(v *migrate.Value) { r.pool(l, v) })
+	r.each(v.Get("reservations"), r.reservation)
 }
 
 // pool reads a range of addresses.
-func (r *reader) pool(m pools.Match, known bool, v *migrate.Value) {
-	f := r.farm
-	text := v.Get("pool").String()
-	span, err := parsePool(text)
+func (r *reader) pool(l level, v *migrate.Value) {
+	text := v.Get("pool")
+	span, err := parsePool(text.String())
 	if err != nil {
-		f.LeftOut(v.Origin, "pool %q is no range of addresses", text)
+		r.farm.LeftOut(v.Origin, "pool %q is no range of addresses", text)
 		return
 	}
-	scope := &migrate.Scope{Name: "pool " + text}
-	readers := r.common(scope)
-	readers["pool"], readers["pool-id"] = migrate.Skip, migrate.Skip
-	for _, key := range []string{"client-class", "client-classes"} {
-		readers[key] = func(v *migrate.Value) {
-			for _, name := range v.Strings() {
-				known = known || name == "KNOWN"
-			}
-			if known {
-				return
-			}
-			if own := r.match(v); !own.IsZero() {
-				m = own
-			}
-		}
-	}
-	for _, key := range []string{"require-client-classes", "evaluate-additional-classes"} {
-		readers[key] = f.NoCounterpart("classes that are evaluated later (match of a catch-all pool)")
-	}
-	f.Fields(v, readers)
-	if known {
-		f.Lost(v.Origin, "pool %s is for machines with a reservation: nodes of drover have fixed addresses", text)
-		return
-	}
-	c := migrate.CatchAll{At: v.Origin, Pool: pools.Pool{Match: m}}
-	if len(scope.Options) > 0 {
-		name, _ := f.Tag("pool-" + span.First.String())
-		to := f.TagScope(name)
-		to.Options = scope.Options
-		c.Tags = []string{name}
+	c := migrate.CatchAll{At: text.Origin}
+	network := l.lease
+	l.scope, l.pool = r.farm.PoolScope(&c, span), true
+	r.fields(&l, v, migrate.Readers{"pool": migrate.Skip})
+	if l.lease != network {
+		c.Lease = l.lease
 	}
 	if r.v6 {
 		c.Range6 = span
-	} else {
-		c.Range = span
-		if r.yields {
-			no := false
-			c.Authoritative = &no
-		}
+	} else if c.Range = span; l.yields {
+		no := false
+		c.Authoritative = &no
 	}
-	f.Taken(v.Origin, "a catch-all pool with range %s", span)
-	f.CatchAll(c)
+	r.farm.Land(c, l.access)
 }
 
 // parsePool reads 192.0.2.1 - 192.0.2.200, or 192.0.2.64/26.

@@ -77,7 +77,7 @@ func (r *reader) script(tag string, stage pools.Stage, name string, v *migrate.V
 		text += "\n"
 	}
 	set(&t.Scripts, name, pools.Script{Stage: stage, Source: true, Run: untemplated(text + end)})
-	r.farm.Taken(v.Origin, "tags.%s.scripts.%s, in stage %s", migrate.TagName(tag), name, stage)
+	r.farm.Taken(v.Origin, inTag(tag, "scripts."+name), stage)
 	r.functions(v)
 }
 

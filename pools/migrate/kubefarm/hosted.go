@@ -1,7 +1,6 @@
 package kubefarm
 
 import (
-	"net/netip"
 	"strconv"
 
 	"drover/pools"
@@ -19,26 +18,33 @@ type plane struct {
 // one that drover runs. It is a new one: nothing of the old one's data comes along.
 func (r *reader) hosted(v *migrate.Value) {
 	c := &plane{pools.ControlPlane{Version: r.farm.Kubernetes}, r.farm, map[*migrate.Value]bool{}}
-	address := func(text string) (err error) {
-		c.Endpoint.Address, err = netip.ParseAddr(text)
-		return err
-	}
 	text := func(into *string) func(string) error {
 		return func(text string) error { *into = text; return nil }
 	}
-	c.set("endpoint.address", address, v.Get("apiServer", "extraArgs", "advertise-address"))
-	c.set("endpoint.address", address, v.Get("apiServer", "service", "loadBalancerIP"))
-	c.set("endpoint.port", func(text string) (err error) {
-		c.Endpoint.Port, err = strconv.Atoi(text)
+	networks := func(into *pools.Prefixes) func(string) error {
+		return func(text string) error { return into.UnmarshalText([]byte(text)) }
+	}
+	api := v.Get("apiServer")
+	c.endpoint(v)
+	c.set("endpoint.serviceType", text((*string)(&c.Endpoint.ServiceType)), api.Get("service", "type"))
+	for _, p := range pairsOf(api.Get("service", "annotations")) {
+		c.set("endpoint.annotations."+p.Key, func(text string) error { set(&c.Endpoint.Annotations, p.Key, text); return nil }, p.Value)
+	}
+	c.set("replicas", func(text string) (err error) {
+		c.Replicas, err = strconv.Atoi(text)
 		return err
-	}, v.Get("apiServer", "service", "port"))
-	c.set("endpoint.serviceType", text((*string)(&c.Endpoint.ServiceType)), v.Get("apiServer", "service", "type"))
-	c.set("podSubnet", func(text string) error { return c.PodSubnet.UnmarshalText([]byte(text)) }, v.Get("networking", "podSubnet"))
-	c.set("serviceSubnet", func(text string) error { return c.ServiceSubnet.UnmarshalText([]byte(text)) }, v.Get("networking", "serviceSubnet"))
-	c.set("podSubnet", func(text string) error { return c.PodSubnet.UnmarshalText([]byte(text)) }, v.Get("controllerManager", "extraArgs", "cluster-cidr"))
-	c.set("serviceSubnet", func(text string) error { return c.ServiceSubnet.UnmarshalText([]byte(text)) }, v.Get("apiServer", "extraArgs", "service-cluster-ip-range"))
-	c.set("storage.size", text(&c.Storage.Size), v.Get("etcd", "persistence", "size"))
-	c.set("storage.class", text(&c.Storage.Class), v.Get("etcd", "persistence", "storageClassName"))
+	}, v.Get("etcd", "replicaCount"))
+	c.set("podSubnet", networks(&c.PodSubnet), v.Get("networking", "podSubnet"))
+	c.set("podSubnet", networks(&c.PodSubnet), v.Get("controllerManager", "extraArgs", "cluster-cidr"))
+	c.set("serviceSubnet", networks(&c.ServiceSubnet), v.Get("networking", "serviceSubnet"))
+	c.set("serviceSubnet", networks(&c.ServiceSubnet), api.Get("serviceClusterIPRange"))
+	c.set("serviceSubnet", networks(&c.ServiceSubnet), api.Get("extraArgs", "service-cluster-ip-range"))
+	c.set("storage.size", text(&c.Storage.Size), v.Get("persistence", "size"))
+	c.set("storage.class", text(&c.Storage.Class), v.Get("persistence", "storageClassName"))
+	if on := v.Get("persistence", "enabled"); on.Is() {
+		c.read[on] = true
+		c.farm.Itself(on.Origin, "each etcd member has a volume (clusters[].controlPlane.storage)")
+	}
 	for _, kind := range []string{"dnsNames", "ipAddresses"} {
 		if list := v.Get("apiServer", "certSANs", kind); list.IsList() {
 			for _, item := range list.Items {
@@ -46,11 +52,11 @@ func (r *reader) hosted(v *migrate.Value) {
 			}
 		}
 	}
-	c.extraArgs(v.Get("etcd"), &c.ExtraArgs.Etcd)
-	c.extraArgs(v.Get("apiServer"), &c.ExtraArgs.APIServer)
-	c.extraArgs(v.Get("controllerManager"), &c.ExtraArgs.ControllerManager)
-	c.extraArgs(v.Get("scheduler"), &c.ExtraArgs.Scheduler)
-	c.extraArgs(v.Get("konnectivityServer"), &c.ExtraArgs.Konnectivity)
+	c.program("etcd", v.Get("etcd"), &c.ExtraArgs.Etcd, &c.Resources.Etcd)
+	c.program("apiServer", api, &c.ExtraArgs.APIServer, &c.Resources.APIServer)
+	c.program("controllerManager", v.Get("controllerManager"), &c.ExtraArgs.ControllerManager, &c.Resources.ControllerManager)
+	c.program("scheduler", v.Get("scheduler"), &c.ExtraArgs.Scheduler, &c.Resources.Scheduler)
+	c.program("konnectivity", v.Get("konnectivityServer"), &c.ExtraArgs.Konnectivity, &c.Resources.Konnectivity)
 	c.addon(v.Get("kubeProxy", "enabled"), &c.Addons.KubeProxy)
 	c.addon(v.Get("coredns", "enabled"), &c.Addons.CoreDNS)
 	c.finish(v, migrate.Label(r.farm.Cluster))
@@ -66,7 +72,7 @@ func (c *plane) set(field string, set func(text string) error, v *migrate.Value)
 		c.farm.Unknown(v.Origin, "%v", err)
 		return
 	}
-	c.farm.Taken(v.Origin, "clusters[].controlPlane.%s", field)
+	c.farm.Taken(v.Origin, "clusters[].controlPlane."+field)
 }
 
 // addon reads whether the chart installs an add-on.
@@ -76,11 +82,29 @@ func (c *plane) addon(v *migrate.Value, into **bool) {
 	}
 	on := v.Is()
 	*into, c.read[v] = &on, true
-	c.farm.Taken(v.Origin, "clusters[].controlPlane.addons")
+	c.farm.Taken(v.Origin, "clusters[].controlPlane.addons", on)
 }
 
-// extraArgs reads the flags of a program.
-func (c *plane) extraArgs(v *migrate.Value, into *map[string]string) {
+// endpoint reads where nodes reach the API server.
+func (c *plane) endpoint(v *migrate.Value) {
+	e := endpointOf(v)
+	c.set("endpoint.address", func(text string) error { c.Endpoint.Address = e.address; return nil }, e.addressAt)
+	c.set("endpoint.port", func(text string) error { c.Endpoint.Port = e.port; return nil }, e.portAt)
+	if own := v.Get("apiServer", "extraArgs", "advertise-address"); own.IsPlain() && !c.read[own] {
+		c.read[own] = true
+		c.farm.Itself(own.Origin, "an API server of drover advertises the address of its endpoint")
+	}
+	c.set("certSANs", func(string) error { c.CertSANs = append(c.CertSANs, e.host); return nil }, e.nameAt)
+}
+
+// program reads the resources and the flags of a program.
+func (c *plane) program(name string, v *migrate.Value, into *map[string]string, to *pools.Resources) {
+	for i, kind := range []string{"requests", "limits"} {
+		for _, p := range pairsOf(v.Get("resources", kind)) {
+			amounts := []*map[string]string{&to.Requests, &to.Limits}[i]
+			c.set("resources."+name+"."+kind+"."+p.Key, func(text string) error { set(amounts, p.Key, text); return nil }, p.Value)
+		}
+	}
 	for _, p := range pairsOf(v.Get("extraArgs")) {
 		switch {
 		case c.read[p.Value] || !p.Value.IsPlain(): // the latter is reported as a leaf
@@ -88,7 +112,7 @@ func (c *plane) extraArgs(v *migrate.Value, into *map[string]string) {
 			c.read[p.Value] = true
 			c.farm.Lost(p.Value.Origin, "feature gates are of one version of Kubernetes (extraArgs, for those that %s has)", c.Version)
 		default:
-			c.set("extraArgs: --"+p.Key, func(text string) error { set(into, p.Key, text); return nil }, p.Value)
+			c.set("extraArgs."+name+"."+p.Key, func(text string) error { set(into, p.Key, text); return nil }, p.Value)
 		}
 	}
 }

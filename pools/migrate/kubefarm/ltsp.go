@@ -58,7 +58,7 @@ func (r *reader) ltsp(v *migrate.Value) {
 func (r *reader) config(v *migrate.Value) {
 	f := r.farm
 	_, t := f.Tag(allTag)
-	to := func(v *migrate.Value, field string) { f.Taken(v.Origin, "tags.all.%s", field) }
+	to := func(v *migrate.Value, field string) { f.TakenSecret(v.Origin, "tags.all."+field, anys(v.Strings())...) }
 	f.Fields(v, migrate.Readers{
 		"disableAutoupdate": func(v *migrate.Value) {
 			if v.Is() {
@@ -101,6 +101,13 @@ func (r *reader) config(v *migrate.Value) {
 	})
 }
 
+func anys(texts []string) (all []any) {
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
+
 // set gives a map a value.
 func set[V any](m *map[string]V, key string, v V) {
 	if *m == nil {
@@ -121,7 +128,9 @@ func (r *reader) docker(v *migrate.Value) {
 	}
 	_, t := r.farm.Tag(allTag)
 	set(&t.Files, "/etc/docker/daemon.json", file(string(text)+"\n"))
-	r.farm.Taken(v.Origin, "tags.all.files./etc/docker/daemon.json; drover's images have containerd, whose config is /etc/containerd/config.toml")
+	at := v.Origin
+	at.Path += " (all)"
+	r.farm.Taken(at, "tags.all.files./etc/docker/daemon.json; drover's images have containerd, whose config is /etc/containerd/config.toml")
 }
 
 // plain returns a value as JSON has it.
@@ -170,14 +179,14 @@ func (r *reader) extraFiles(v *migrate.Value) {
 		}
 		if strings.HasSuffix(p.Key, ".service") {
 			set(&t.Units, p.Key, pools.Unit{Content: p.Value.String(), Enable: true})
-			r.farm.Taken(p.Value.Origin, "tags.all.units.%s", p.Key)
+			r.farm.Taken(p.Value.Origin, "tags.all.units."+p.Key)
 			continue
 		}
 		if strings.HasSuffix(p.Key, ".sh") {
 			r.functions(p.Value)
 		}
 		set(&t.Files, "/etc/ltsp/"+p.Key, file(p.Value.String()))
-		r.farm.Taken(p.Value.Origin, "tags.all.files./etc/ltsp/%s", p.Key)
+		r.farm.Taken(p.Value.Origin, "tags.all.files./etc/ltsp/"+p.Key)
 	}
 }
 

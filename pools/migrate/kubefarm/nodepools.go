@@ -60,7 +60,7 @@ func (r *reader) poolTags(v *migrate.Value) (tags []string) {
 			continue
 		case !slices.Contains(r.tags, tag):
 			r.tags = append(r.tags, tag)
-			r.farm.Taken(v.Origin, "tag %q has no options there: it is an empty tag", tag)
+			r.farm.Taken(v.Origin, "tags."+migrate.TagName(tag)+"; it has no options there")
 		}
 		r.farm.Tag(tag)
 		tags = append(tags, tag)

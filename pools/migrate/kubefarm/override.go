@@ -72,7 +72,7 @@ func (r *reader) empty(tag, key string, v *migrate.Value) {
 		r.farm.Lost(v.Origin, "an empty value took away that of %s there; here that stays (move it to tags of the nodes that have it)", strings.Join(before, " and "))
 		return
 	}
-	r.farm.Taken(v.Origin, "empty: LTSP leaves it out")
+	r.farm.Itself(v.Origin, "empty: LTSP leaves it out")
 }
 
 // overridden notes a setting that took the place of an earlier one with the same name there,

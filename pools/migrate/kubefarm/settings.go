@@ -36,7 +36,7 @@ func (r *reader) settings() map[string]func(tag, rest string, v *migrate.Value) 
 		"TIMEZONE": func(tag, _ string, v *migrate.Value) {
 			_, t := r.farm.Tag(tag)
 			t.Timezone = v.String()
-			r.farm.Taken(v.Origin, "tags.%s.timezone", tag)
+			r.farm.Taken(v.Origin, inTag(tag, "timezone"), v.String())
 		},
 	}
 }
@@ -82,7 +82,7 @@ func (r *reader) setting(tag, key string, v *migrate.Value) {
 	}
 	_, t := r.farm.Tag(tag)
 	set(&t.Env, key, v.String())
-	r.farm.Taken(v.Origin, "tags.%s.env: a variable for scripts; LTSP has no setting of that name", migrate.TagName(tag))
+	r.farm.TakenSecret(v.Origin, inTag(tag, "env."+key)+"; a variable for scripts, LTSP has no setting of that name", v.String())
 }
 
 // kernelArgs reads kernel arguments. There those of a tag replace those of all nodes.
@@ -100,7 +100,7 @@ func (r *reader) kernelArgs(tag, _ string, v *migrate.Value) {
 		r.farm.Bug(v.Origin, "a tag's kernel arguments replaced those of %s, and do so here: write kernelArgs without replace to add them", strings.Join(before, " and "))
 		r.farm.Comment("Replaces those of all nodes and of tags before, as there; without replace they add.", "tags", migrate.TagName(tag), "kernelArgs")
 	}
-	r.farm.Taken(v.Origin, "tags.%s.kernelArgs", migrate.TagName(tag))
+	r.farm.TakenSecret(v.Origin, inTag(tag, "kernelArgs"), anys(t.KernelArgs.Args)...)
 }
 
 // menuTimeout reads seconds, as GRUB does. LTSP's manual has milliseconds, those of iPXE.
@@ -117,7 +117,7 @@ func (r *reader) menuTimeout(tag, _ string, v *migrate.Value) {
 		return
 	}
 	t.MenuTimeout = &s
-	r.farm.Taken(v.Origin, "tags.%s.menuTimeout, in seconds", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "menuTimeout")+"; in seconds", text)
 }
 
 // fstab reads a line of fstab.
@@ -137,10 +137,10 @@ func (r *reader) fstab(tag, _ string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
 	t.Mounts.Items = append(t.Mounts.Items, m)
 	if m.Type == "tmpfs" && !strings.Contains(m.Options, "size=") {
-		r.farm.Taken(v.Origin, "tags.%s.mounts: %s; without size= it may take half of the memory", migrate.TagName(tag), m.Path)
+		r.farm.Taken(v.Origin, inTag(tag, "mounts")+"; without size= it may take half of the memory", m.Path, m.Type)
 		return
 	}
-	r.farm.Taken(v.Origin, "tags.%s.mounts: %s", migrate.TagName(tag), m.Path)
+	r.farm.Taken(v.Origin, inTag(tag, "mounts"), m.Path, m.Type)
 }
 
 // flag is an argument of a program: --name=value or --name value.
@@ -164,7 +164,7 @@ func (r *reader) kubeletArgs(tag, _ string, v *migrate.Value) {
 			set(&t.KubeletArgs, name, value)
 		}
 	}
-	r.farm.Taken(v.Origin, "tags.%s.kubeletArgs", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "kubeletArgs"))
 }
 
 func (r *reader) labelText(tag, _ string, v *migrate.Value) { r.labelList(tag, v, v.String()) }
@@ -178,7 +178,7 @@ func (r *reader) labelList(tag string, v *migrate.Value, text string) {
 			set(&t.Labels, key, value)
 		}
 	}
-	r.farm.Taken(v.Origin, "tags.%s.labels", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "labels"))
 }
 
 // taintList reads key=value:effect,key:effect.
@@ -193,7 +193,7 @@ func (r *reader) taintList(tag string, v *migrate.Value, text string) {
 		}
 		t.Taints.Items = append(t.Taints.Items, pools.Taint{Key: key, Value: value, Effect: effect})
 	}
-	r.farm.Taken(v.Origin, "tags.%s.taints", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "taints"))
 }
 
 // units returns the systemd units of a list of services.
@@ -219,7 +219,7 @@ func (r *reader) maskServices(tag, _ string, v *migrate.Value) {
 func (r *reader) mask(tag string, v *migrate.Value, names ...string) {
 	_, t := r.farm.Tag(tag)
 	t.MaskUnits.Items = append(t.MaskUnits.Items, names...)
-	r.farm.Taken(v.Origin, "tags.%s.maskUnits", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "maskUnits"), anys(names)...)
 }
 
 // rootPassword writes the hash of root's password. Anyone could read it there.
@@ -234,7 +234,7 @@ func (r *reader) rootPassword(v *migrate.Value) {
 	}
 	_, t := r.farm.Tag(allTag)
 	t.RootPasswordHash.Text = hash
-	r.farm.Taken(v.Origin, "tags.all.rootPasswordHash, which nodes get sealed; there anyone could read it (kubefarm also let root log in by password over SSH: that takes a file in /etc/ssh/sshd_config.d)")
+	r.farm.TakenSecret(v.Origin, "tags.all.rootPasswordHash; which nodes get sealed; there anyone could read it (kubefarm also let root log in by password over SSH: that takes a file in /etc/ssh/sshd_config.d)", hash)
 }
 
 // debugShell reads whether a boot that fails gets a shell.
@@ -244,14 +244,14 @@ func (r *reader) debugShell(tag, _ string, v *migrate.Value) {
 	if v.Is() {
 		t.DebugShell = pools.ShellOnFailure
 	}
-	r.farm.Taken(v.Origin, "tags.%s.debugShell: %s", migrate.TagName(tag), t.DebugShell)
+	r.farm.Taken(v.Origin, inTag(tag, "debugShell"), t.DebugShell)
 }
 
 // cron adds a line of crontab with a user.
 func (r *reader) cron(tag, _ string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
 	t.Cron.Items = append(t.Cron.Items, v.String())
-	r.farm.Taken(v.Origin, "tags.%s.cron", migrate.TagName(tag))
+	r.farm.TakenSecret(v.Origin, inTag(tag, "cron"), v.String())
 }
 
 // hosts adds a line of /etc/hosts.
@@ -265,7 +265,7 @@ func (r *reader) hosts(tag, _ string, v *migrate.Value) {
 	for _, name := range words[1:] {
 		set(&t.Hosts, name, append(t.Hosts[name], words[0]))
 	}
-	r.farm.Taken(v.Origin, "tags.%s.hosts", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "hosts"), anys(words)...)
 }
 
 // dns reads name servers, in place of those of DHCP.
@@ -280,7 +280,7 @@ func (r *reader) dns(tag, _ string, v *migrate.Value) {
 		t.DNS.Items = append(t.DNS.Items, a)
 	}
 	t.DNS.Replace = len(r.before(tag, "DNS_SERVER")) > 0
-	r.farm.Taken(v.Origin, "tags.%s.dns", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "dns"), anys(listed(v))...)
 }
 
 // search reads search domains, in place of those of DHCP.
@@ -288,7 +288,7 @@ func (r *reader) search(tag, _ string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
 	t.Search.Items = append(t.Search.Items, listed(v)...)
 	t.Search.Replace = len(r.before(tag, "SEARCH_DOMAIN")) > 0
-	r.farm.Taken(v.Origin, "tags.%s.search", migrate.TagName(tag))
+	r.farm.Taken(v.Origin, inTag(tag, "search"), anys(listed(v))...)
 }
 
 // listed returns the words of a value, separated by blanks or commas.

@@ -2,8 +2,9 @@ package kubefarm
 
 import (
 	"cmp"
-	"net/netip"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -62,6 +63,7 @@ func Read(f *migrate.Farm, files []string) error {
 		for _, key := range []string{"kubernetes", "tokenGenerator", "ltsp", "nodePools", "tags"} {
 			found = found || doc.Get(key) != nil
 		}
+		f.SourceTree(doc)
 		values = migrate.Merge(values, doc)
 	}
 	if !found {
@@ -100,25 +102,30 @@ const allTag = "all"
 func (r *reader) kubernetes(v *migrate.Value) {
 	f := r.farm
 	if enabled := v.Get("enabled"); enabled.IsPlain() && !enabled.Is() {
-		f.Taken(enabled.Origin, "drover needs a kubeconfig of the cluster that the nodes join, wherever it runs")
-	}
-	endpoint := v.Get("apiServer", "extraArgs", "advertise-address")
-	if lb := v.Get("apiServer", "service", "loadBalancerIP"); lb.String() != "" {
-		endpoint = lb
+		f.Itself(enabled.Origin, "drover needs a kubeconfig of the cluster that the nodes join, wherever it runs")
 	}
 	if f.Kubernetes != "" {
 		r.hosted(v)
 		return
 	}
 	c := pools.Cluster{Name: migrate.Label(f.Cluster), Kubeconfig: migrate.Label(f.Cluster) + ".kubeconfig"}
-	if a, err := netip.ParseAddr(endpoint.String()); err == nil {
-		c.Endpoint = netip.AddrPortFrom(a, 6443).String()
-		f.Taken(endpoint.Origin, "clusters[].endpoint: %s", c.Endpoint)
+	e := endpointOf(v)
+	host := e.host
+	if host == "" && e.address.IsValid() {
+		host = e.address.String()
+	}
+	if host != "" {
+		c.Endpoint = net.JoinHostPort(host, strconv.Itoa(e.port))
+		for _, at := range []*migrate.Value{e.nameAt, e.addressAt, e.portAt} {
+			if at != nil && (at != e.addressAt || e.host == "") {
+				f.Taken(at.Origin, "clusters[].endpoint", c.Endpoint)
+			}
+		}
 	}
 	f.AddCluster(c)
 	f.Comment("The control plane stays as it is. See docs/clusters.md for the kubeconfig.", "clusters", c.Name)
 	v.Leaves(func(leaf *migrate.Value) {
-		if leaf != endpoint && leaf.Path != "kubernetes.enabled" && !leaf.IsNull() {
+		if leaf != e.addressAt && leaf != e.portAt && leaf != e.nameAt && leaf.Path != "kubernetes.enabled" && !leaf.IsNull() {
 			f.Lost(leaf.Origin, "it is of the control plane, which stays as it is: keep the chart kubernetes-in-kubernetes for it")
 		}
 	})
@@ -130,7 +137,7 @@ func (r *reader) tokens(v *migrate.Value) {
 		r.farm.Bug(v.Origin, "the chart never read it (tokens were valid for 24h, and made every 12h); drover makes a token for each boot, valid for clusters[].token.ttl")
 	}
 	r.farm.Fields(v, migrate.Readers{"tokenTtl": bug, "schedule": bug, "enabled": func(v *migrate.Value) {
-		r.farm.Taken(v.Origin, "drover makes the join tokens, one for each boot of a node")
+		r.farm.Itself(v.Origin, "drover makes the join tokens, one for each boot of a node")
 	}})
 }
 
@@ -138,7 +145,7 @@ func (r *reader) tokens(v *migrate.Value) {
 func (r *reader) allTags(v *migrate.Value) {
 	for _, name := range r.tags {
 		if migrate.TagName(name) != name {
-			r.farm.Taken(v.Origin, "tag %q is %q here", name, migrate.TagName(name))
+			r.farm.Taken(v.Origin, "tags."+migrate.TagName(name)+"; there "+name)
 		}
 		if strings.Contains(name, "-") {
 			r.farm.Bug(v.Origin, "tag %q: the dash made a shell of LTSP fail, and nodes with the tag did not boot; here it is a tag like any other", name)
@@ -200,6 +207,9 @@ func (r *reader) dhcpOptions(tag string, v *migrate.Value) {
 	}
 }
 
+// inTag returns the path of a field of a tag.
+func inTag(tag, field string) string { return "tags." + migrate.TagName(tag) + "." + field }
+
 func (r *reader) labels(tag string, v *migrate.Value) {
 	_, t := r.farm.Tag(tag)
 	for _, p := range v.Pairs {
@@ -211,7 +221,7 @@ func (r *reader) labels(tag string, v *migrate.Value) {
 			r.farm.Bug(p.Value.Origin, "the chart wrote an empty value for %s there", text)
 		}
 		r.number(p.Value)
-		r.farm.Taken(p.Value.Origin, "tags.%s.labels", migrate.TagName(tag))
+		r.farm.Taken(p.Value.Origin, inTag(tag, "labels."+p.Key), p.Value.String())
 	}
 }
 
@@ -220,6 +230,6 @@ func (r *reader) taints(tag string, v *migrate.Value) {
 	for _, item := range v.Items {
 		r.farm.Fields(item, migrate.Readers{"key": migrate.Skip, "value": migrate.Skip, "effect": migrate.Skip})
 		t.Taints.Items = append(t.Taints.Items, pools.Taint{Key: item.Get("key").String(), Value: item.Get("value").String(), Effect: item.Get("effect").String()})
-		r.farm.Taken(item.Origin, "tags.%s.taints", migrate.TagName(tag))
+		r.farm.Taken(item.Origin, inTag(tag, "taints"), item.Get("key").String(), item.Get("effect").String())
 	}
 }

@@ -1,17 +1,15 @@
 // Package matchbox reads the groups and profiles of Matchbox: a data directory, or single
 // JSON files.
 //
-// A profile becomes a pool, a group with a MAC or a UUID a node of it, and a group without
+// A group with a MAC or a UUID becomes a node of the pool of its profile, and one without
 // selectors a catch-all pool. Matchbox gives no addresses: another server does, and drover
-// is its proxy. What Ignition and cloud-config do on a node has no counterpart of the same
-// form: files, units and scripts of a tag do it.
+// is its proxy. What a profile boots is listed.
 package matchbox
 
 import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"drover/pools"
@@ -24,14 +22,14 @@ const maxFiles = 100_000
 // reader reads the groups and profiles of one Matchbox.
 type reader struct {
 	farm     *migrate.Farm
-	profiles map[string]*migrate.Value
+	profiles map[string]bool
 	groups   []*migrate.Value
 	plain    map[pools.MAC]bool // the MACs that a group has as its only selector
 }
 
 // Read reads files and data directories, and fills a farm.
 func Read(f *migrate.Farm, paths []string) error {
-	r := &reader{farm: f, profiles: map[string]*migrate.Value{}, plain: map[pools.MAC]bool{}}
+	r := &reader{farm: f, profiles: map[string]bool{}, plain: map[pools.MAC]bool{}}
 	for _, path := range paths {
 		if err := r.path(path); err != nil {
 			return err
@@ -42,15 +40,7 @@ func Read(f *migrate.Farm, paths []string) error {
 	}
 	if f.DHCP == "" && len(f.Networks()) == 0 {
 		f.DHCP = pools.DHCPProxy
-		f.Taken(migrate.At(paths[0]), "server.dhcp: proxy, as Matchbox gives no addresses (--subnet and --dhcp full when drover shall give them)")
-	}
-	names := make([]string, 0, len(r.profiles))
-	for name := range r.profiles {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		r.profile(name, r.profiles[name])
+		f.Taken(migrate.At(paths[0]), "server.dhcp; as Matchbox gives no addresses (--subnet and --dhcp full when drover shall give them)", "proxy")
 	}
 	for _, g := range r.groups {
 		if s := g.Get("selector"); s.IsMap() && len(s.Pairs) == 1 {
@@ -85,11 +75,6 @@ func (r *reader) path(path string) error {
 			}
 		}
 	}
-	for _, folder := range []string{"ignition", "cloud", "generic"} {
-		if _, err := os.Stat(filepath.Join(path, folder)); err == nil {
-			r.farm.Lost(migrate.At(filepath.Join(path, folder)), "templates for nodes: write what they do as files, units and scripts of the tag of their profile")
-		}
-	}
 	return nil
 }
 
@@ -107,6 +92,7 @@ func (r *reader) file(path string) error {
 	if err != nil {
 		return err
 	}
+	r.farm.SourceTree(v)
 	id := v.Get("id").String()
 	if id == "" {
 		id = strings.TrimSuffix(filepath.Base(path), ".json")
@@ -115,51 +101,16 @@ func (r *reader) file(path string) error {
 	case v.Get("profile") != nil || v.Get("selector") != nil:
 		r.groups = append(r.groups, v)
 	case v.Get("boot") != nil || v.Get("ignition_id") != nil || v.Get("cloud_id") != nil || v.Get("generic_id") != nil:
-		r.profiles[id] = v
+		r.profiles[id] = true
+		for _, key := range []string{"boot", "ignition_id", "cloud_id", "generic_id"} {
+			if inner := v.Get(key); inner != nil {
+				r.farm.NotTaken(inner.Origin, "what the profile boots: build an image with drover image build, and write kernelArgs, files, units and scripts of a tag")
+			}
+		}
 	default:
 		return migrate.FormatError(v.Origin, "neither a group (profile, selector) nor a profile (boot)")
 	}
 	return nil
-}
-
-// profile reads a profile: what its machines boot.
-func (r *reader) profile(id string, v *migrate.Value) {
-	f := r.farm
-	name, t := f.Tag(id)
-	template := f.NoCounterpart("a template for nodes: write what it does as files, units and scripts of tags.%s", name)
-	f.Fields(v, migrate.Readers{
-		"id": migrate.Skip, "name": migrate.Skip, "ignition_id": template, "cloud_id": template, "generic_id": template,
-		"boot": func(v *migrate.Value) {
-			f.Fields(v, migrate.Readers{
-				"kernel": f.NoCounterpart("kernel and initrd are of the image: build one with drover image build"),
-				"initrd": f.NoCounterpart("kernel and initrd are of the image: build one with drover image build"),
-				"args":   func(v *migrate.Value) { r.arguments(name, &t.KernelArgs, v) },
-				"color":  migrate.Skip,
-			})
-		},
-	})
-	f.Comment("The profile in "+v.File+".", "tags", name)
-}
-
-// arguments reads kernel arguments. Those of Matchbox and of the systems that it boots are
-// noted.
-func (r *reader) arguments(tag string, to *pools.KernelArgs, v *migrate.Value) {
-	for _, text := range v.Strings() {
-		for word := range strings.FieldsSeq(text) {
-			key, _, _ := strings.Cut(word, "=")
-			switch {
-			case slices.Contains([]string{"coreos.config.url", "coreos.first_boot", "ignition.config.url", "ignition.firstboot", "ignition.platform.id",
-				"flatcar.config.url", "flatcar.first_boot", "cloud-config-url", "coreos.live.rootfs_url", "initrd", "BOOTIF",
-				"coreos.inst.ignition_url", "coreos.inst.install_dev", "coreos.inst", "coreos.inst.stream", "coreos.inst.image_url"}, key):
-				r.farm.Lost(v.Origin, "kernel argument %s is of Ignition, cloud-config or CoreOS", key)
-			case strings.ContainsAny(word, `\'$`):
-				r.farm.Lost(v.Origin, "kernel argument %q has characters that loaders change, or variables of iPXE", word)
-			default:
-				to.Args = append(to.Args, word)
-				r.farm.Taken(v.Origin, "tags.%s.kernelArgs: %s", tag, word)
-			}
-		}
-	}
 }
 
 // group reads a group: which machines boot a profile.
@@ -168,36 +119,25 @@ func (r *reader) group(v *migrate.Value) {
 	m := migrate.Machine{At: v.Origin}
 	m.Name = cmp.Or(v.Get("id").String(), strings.TrimSuffix(filepath.Base(v.File), ".json"))
 	left := ""
-	f.Fields(v, migrate.Readers{
-		"id": migrate.Skip, "name": migrate.Skip, "profile": migrate.Skip,
-		"metadata": func(v *migrate.Value) {
-			for _, p := range v.Pairs {
-				f.Lost(p.Value.Origin, "metadata of templates: env or files of a tag")
+	if list := v.Get("selector"); list.IsMap() {
+		for _, p := range list.Pairs {
+			switch text := p.Value.String(); p.Key {
+			case "mac":
+				m.Hardware = append(m.Hardware, text)
+			case "uuid":
+				m.Match.UUID = strings.ToLower(text)
+			case "hostname":
+				m.Name, left = text, p.Key
+			default:
+				left = p.Key
 			}
-		},
-		"selector": func(v *migrate.Value) {
-			for _, p := range v.Pairs {
-				switch text := p.Value.String(); p.Key {
-				case "mac":
-					m.Hardware = append(m.Hardware, text)
-				case "uuid":
-					m.Match.UUID = strings.ToLower(text)
-				case "hostname":
-					m.Name = text
-					left = p.Key
-				default:
-					left = p.Key
-				}
-			}
-		},
-	})
-	profile := v.Get("profile").String()
-	if _, ok := r.profiles[profile]; !ok && profile != "" {
-		f.Unknown(v.Get("profile").Origin, "profile %q is not among the files", profile)
-		f.Tag(profile)
+		}
 	}
-	tag := migrate.TagName(profile)
-	m.Pool, m.Tags = profile, []string{tag}
+	profile := v.Get("profile").String()
+	if !r.profiles[profile] && profile != "" {
+		f.Unknown(v.Get("profile").Origin, "profile %q is not among the files", profile)
+	}
+	m.Pool = profile
 	switch {
 	case len(m.Hardware) > 0 && left != "" && r.hasPlain(m.Hardware[0]):
 		f.LeftOut(v.Origin, "selector %s beside a MAC that another group has: drover boots what that one says (set another boot once with drover node next)", left)
@@ -208,17 +148,14 @@ func (r *reader) group(v *migrate.Value) {
 		f.LeftOut(v.Origin, "selector %s: drover knows a machine by its MAC or its UUID", left)
 		return
 	case len(m.Hardware) == 0 && m.Match.IsZero():
-		c := migrate.CatchAll{At: v.Origin, Pool: pools.Pool{Name: profile, Tags: []string{tag}}}
-		f.Taken(v.Origin, "a catch-all pool, for all machines that no other group has")
+		c := migrate.CatchAll{At: v.Origin, Pool: pools.Pool{Name: profile}}
+		f.Taken(v.Origin, "pools[].catchall; for all machines that no other group has", true)
 		if f.DHCP != pools.DHCPProxy {
 			f.LeftOut(v.Origin, "the catch-all pool has no range (write range:, and catchall: true)")
 			return
 		}
 		f.CatchAll(c)
 		return
-	}
-	if len(m.Hardware) > 0 {
-		m.Match = pools.Match{}
 	}
 	f.Add(m)
 }

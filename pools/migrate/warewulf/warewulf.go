@@ -1,7 +1,8 @@
 // Package warewulf reads nodes.conf and warewulf.conf of Warewulf 4.
 //
-// A profile becomes a tag, with the kernel arguments and mounts that it has. Nodes with
-// the same image are in one pool. The address of a node is that of its primary network.
+// Nodes, networks and the range of the server are taken over, with what nodes get from their
+// profiles. Nodes with one image are in one pool. The address of a node is that of its
+// primary network.
 package warewulf
 
 import (
@@ -28,6 +29,7 @@ func Read(f *migrate.Farm, files []string) error {
 		return err
 	}
 	for _, doc := range documents {
+		f.SourceTree(doc)
 		r := &reader{farm: f, profiles: map[string]*migrate.Value{}}
 		switch {
 		case doc.Get("nodes") != nil || doc.Get("nodeprofiles") != nil:
@@ -44,95 +46,21 @@ func Read(f *migrate.Farm, files []string) error {
 	return nil
 }
 
+// nodes reads the nodes, each with the values of its profiles.
 func (r *reader) nodes(v *migrate.Value) {
-	r.farm.Fields(v, migrate.Readers{
-		"WW_INTERNAL": migrate.Skip,
-		"nodeprofiles": func(v *migrate.Value) {
-			for _, p := range v.Pairs {
-				r.profiles[p.Key] = p.Value
-				r.profile(p.Key, p.Value)
+	if list := v.Get("nodeprofiles"); list.IsMap() {
+		for _, p := range list.Pairs {
+			r.profiles[p.Key] = p.Value
+			for _, key := range []string{"kernel", "resources", "runtime overlay", "system overlay", "disks", "filesystems", "init", "root", "tags", "keys"} {
+				if inner := p.Value.Get(key); inner != nil {
+					r.farm.NotTaken(inner.Origin, "what an image of Warewulf does on a node: write kernelArgs, files, units, scripts and mounts of a tag")
+				}
 			}
-		},
-		"nodes": migrate.Skip,
-	})
+		}
+	}
 	if list := v.Get("nodes"); list.IsMap() {
 		for _, p := range list.Pairs {
 			r.node(p.Key, p.Value)
-		}
-	}
-}
-
-// fields returns the readers of what a profile and a node have, for a tag.
-func (r *reader) fields(tag func() (string, *pools.Tag)) migrate.Readers {
-	f := r.farm
-	overlay := f.NoCounterpart("overlays are templates of Warewulf: write what they do as files, units and scripts of a tag")
-	disk := f.NoCounterpart("disks of a tag describes what a node formats and mounts, in another form (docs/nodes.md)")
-	boot := f.NoCounterpart("how the image boots: drover has its own init in the initrd")
-	readers := migrate.Readers{
-		"kernel": func(v *migrate.Value) { r.kernel(tag, v) }, "resources": func(v *migrate.Value) { r.resources(tag, v) },
-		"runtime overlay": overlay, "system overlay": overlay, "disks": disk, "filesystems": disk,
-		"init": boot, "root": boot, "ipxe template": boot,
-		"tags": f.NoCounterpart("variables of overlays"), "keys": f.NoCounterpart("variables of overlays"),
-		"asset key": f.NoCounterpart("a mark of the inventory"),
-	}
-	for _, key := range []string{"comment", "cluster name", "image name", "container name", "network devices", "primary network", "ipmi",
-		"profiles", "discoverable", "id"} {
-		readers[key] = migrate.Skip
-	}
-	return readers
-}
-
-// profile reads a profile as a tag.
-func (r *reader) profile(name string, v *migrate.Value) {
-	f := r.farm
-	tag := func() (string, *pools.Tag) { return f.Tag(tagOf(name)) }
-	f.Fields(v, r.fields(tag))
-	if f.HasTag(tagOf(name)) {
-		f.Comment(strings.TrimSpace("Profile "+name+". "+v.Get("comment").String()), "tags", migrate.TagName(tagOf(name)))
-	}
-}
-
-// tagOf returns the name of the tag of a profile: all is that of all nodes in drover.
-func tagOf(profile string) string {
-	if profile == "all" {
-		return "profile-all"
-	}
-	return profile
-}
-
-// kernel reads the kernel arguments: a list, or a text in earlier versions.
-func (r *reader) kernel(tag func() (string, *pools.Tag), v *migrate.Value) {
-	r.farm.Fields(v, migrate.Readers{
-		"version":  r.farm.NoCounterpart("the kernel is that of the image"),
-		"override": r.farm.NoCounterpart("the kernel is that of the image"),
-		"args": func(v *migrate.Value) {
-			words := strings.Fields(strings.Join(v.Strings(), " "))
-			if len(words) == 0 {
-				return
-			}
-			name, t := tag()
-			t.KernelArgs.Args = append(t.KernelArgs.Args, words...)
-			r.farm.Taken(v.Origin, "tags.%s.kernelArgs", name)
-		},
-	})
-}
-
-// resources reads the mounts of the resource fstab.
-func (r *reader) resources(tag func() (string, *pools.Tag), v *migrate.Value) {
-	for _, p := range v.Pairs {
-		if p.Key != "fstab" || !p.Value.IsList() {
-			r.farm.Lost(p.Value.Origin, "data of overlays (files of a tag)")
-			continue
-		}
-		for _, item := range p.Value.Items {
-			m := pools.Mount{Source: item.Get("spec").String(), Path: item.Get("file").String(), Type: item.Get("vfstype").String(), Options: item.Get("mntops").String()}
-			if m.Path == "" || m.Type == "" || m.Path == "none" || m.Path == "/" {
-				r.farm.Lost(item.Origin, "a line of fstab without a place of its own")
-				continue
-			}
-			name, t := tag()
-			t.Mounts.Items = append(t.Mounts.Items, m)
-			r.farm.Taken(item.Origin, "tags.%s.mounts: %s (warewulf as a host is the old server)", name, m.Path)
 		}
 	}
 }
@@ -176,23 +104,14 @@ func (r *reader) node(name string, v *migrate.Value) {
 	all := r.merged(v)
 	m := migrate.Machine{At: v.Origin}
 	m.Name = name
-	if !v.IsNull() {
-		f.Fields(v, r.fields(func() (string, *pools.Tag) {
-			tag, t := f.Tag("node-" + name)
-			m.Tags = append(slices.Clip(m.Tags), tag)
-			return tag, t
-		}))
+	if list := v.Get("profiles"); list != nil {
+		f.Itself(list.Origin, "the node has the values of its profiles")
 	}
-	own := m.Tags
-	m.Tags = nil
 	for _, p := range r.profilesOf(v, 0) {
 		if _, ok := r.profiles[p]; !ok {
 			f.Unknown(v.Get("profiles").Origin, "profile %q is not in nodeprofiles", p)
-		} else if f.HasTag(tagOf(p)) {
-			m.Tags = append(m.Tags, migrate.TagName(tagOf(p)))
 		}
 	}
-	m.Tags = append(m.Tags, slices.Compact(own)...)
 	if image := cmp.Or(all.Get("image name").String(), all.Get("container name").String()); image != "" {
 		m.Pool = image
 		if pools.IsImage(image) && f.Image == migrate.DefaultImage {
@@ -292,10 +211,6 @@ func (r *reader) primary(m *migrate.Machine, v *migrate.Value) {
 			f.Network(p, v.Origin)
 		}
 	}
-	f.Fields(v, migrate.Readers{"type": migrate.Skip, "onboot": migrate.Skip, "device": migrate.Skip, "hwaddr": migrate.Skip, "ipaddr": migrate.Skip,
-		"ipaddr6": migrate.Skip, "netmask": migrate.Skip, "gateway": migrate.Skip, "gateway6": migrate.Skip, "prefixlen6": migrate.Skip, "primary": migrate.Skip,
-		"mtu": f.NoCounterpart("the MTU of one network card (DHCP option mtu of a tag is for all its nodes)"), "tags": f.NoCounterpart("variables of overlays"),
-		"ipcidr": migrate.Skip, "prefix": migrate.Skip, "default": migrate.Skip})
 }
 
 // gateway makes a gateway that of the network, or of the node if the network has another.
@@ -305,14 +220,11 @@ func (r *reader) gateway(m *migrate.Machine, n *migrate.Network, at pools.Origin
 	}
 	scope := &n.Scope
 	if known := n.Options["router"]; known != nil && !slices.Equal(known, pools.Strings{gateway.String()}) {
-		scope = &migrate.Scope{Name: "node " + m.Name}
+		scope = r.farm.MachineScope(m)
 	} else if known != nil {
 		return
 	}
 	r.farm.Set(scope, migrate.Option{At: at, Code: 3, Values: []string{gateway.String()}})
-	if scope != &n.Scope {
-		r.farm.Own(m, scope)
-	}
 }
 
 // power reads the management processor. Its password is never written.
@@ -322,24 +234,12 @@ func (r *reader) power(m *migrate.Machine, v *migrate.Value) {
 		return
 	}
 	m.Power = &pools.NodePower{Driver: pools.IPMI, Address: address, User: v.Get("username").String(), PasswordFile: "ipmi.pass"}
-	for _, p := range v.Pairs {
-		if p.Value.String() != "" && !slices.Contains([]string{"ipaddr", "username", "password", "netmask", "gateway", "write"}, p.Key) {
-			r.farm.Lost(p.Value.Origin, "a detail of IPMI: drover uses lanplus and port 623")
-		}
-	}
-	r.farm.Taken(v.Origin, "power of node %s; put the password into ipmi.pass, beside the config", m.Name)
+	r.farm.Taken(v.Origin, "pools[].nodes[].power; put the password into ipmi.pass, beside the config", address)
 }
 
 // server reads warewulf.conf.
 func (r *reader) server(v *migrate.Value) {
 	f := r.farm
-	about := f.NoCounterpart("it is of the server Warewulf, or of services that it configures")
-	readers := migrate.Readers{"ipaddr": migrate.Skip, "netmask": migrate.Skip, "network": migrate.Skip, "dhcp": migrate.Skip, "WW_INTERNAL": migrate.Skip}
-	for _, key := range []string{"ipaddr6", "fqdn", "warewulf", "tftp", "dns", "nfs", "ssh", "container mounts", "image mounts", "paths", "api",
-		"wwclient", "hostfile", "prefixlen6", "ignition"} {
-		readers[key] = about
-	}
-	f.Fields(v, readers)
 	bits, ok := mask(v)
 	base, err := netip.ParseAddr(cmp.Or(v.Get("network").String(), strings.Split(v.Get("ipaddr").String(), "/")[0]))
 	if !ok || err != nil {
@@ -347,13 +247,16 @@ func (r *reader) server(v *migrate.Value) {
 		return
 	}
 	n := f.Network(netip.PrefixFrom(base, bits), v.Origin)
-	f.Taken(v.Origin, "subnets: %s", n.Prefix)
+	f.Taken(v.Origin, "subnets", n.Prefix)
 	dhcp := v.Get("dhcp")
 	first, err1 := netip.ParseAddr(dhcp.Get("range start").String())
 	last, err2 := netip.ParseAddr(dhcp.Get("range end").String())
 	if err1 == nil && err2 == nil && dhcp.Get("enabled").String() != "false" {
-		f.CatchAll(migrate.CatchAll{At: dhcp.Origin, Pool: pools.Pool{Range: pools.Range{First: first, Last: last}}})
-		f.Taken(dhcp.Origin, "a catch-all pool with range %s-%s", first, last)
+		access := migrate.Access{}
+		if t := dhcp.Get("template").String(); t != "" && t != "default" {
+			access.Closed = "dhcp template " + t
+		}
+		f.Land(migrate.CatchAll{At: dhcp.Origin, Pool: pools.Pool{Range: pools.Range{First: first, Last: last}}}, access)
 	}
 }
 

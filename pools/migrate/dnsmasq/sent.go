@@ -1,35 +1,20 @@
 package dnsmasq
 
 import (
-	"net/netip"
+	"cmp"
+	"slices"
 	"strings"
 
 	"drover/pools"
 	"drover/pools/migrate"
 )
 
-// bootFile is the value of dhcp-boot.
-type bootFile struct {
-	at     pools.Origin
-	tags   condition
-	file   string
-	server netip.Addr
-}
-
+// dhcpBoot notes a boot file, and the server that has it.
 func (r *Reader) dhcpBoot(d directive) {
-	tags, fields := splitTags(d.fields)
-	b := bootFile{at: d.at, tags: tags}
-	for i, f := range fields {
-		switch a, err := netip.ParseAddr(f); {
-		case i == 0:
-			b.file = f
-		case err == nil:
-			b.server = a
-		case f != "" && i == 2:
-			r.farm.Lost(d.at, "boot server %q is a name: drover needs its address (server: in the rule of loaders)", f)
-		}
+	_, fields := splitTags(d.fields)
+	if len(fields) > 0 {
+		r.farm.BootFile(d.at, strings.Join(fields, ","))
 	}
-	r.boots = append(r.boots, b)
 }
 
 // iPXE is the user class of iPXE.
@@ -70,7 +55,27 @@ func (r *Reader) dhcpMatch(d directive) {
 // sets records a tag that depends on what a client sends.
 func (r *Reader) sets(at pools.Origin, tag string, m pools.Match) {
 	r.matches[tag] = append(r.matches[tag], m)
-	r.farm.Taken(at, "a match, where tag %q is used", tag)
+	r.sends = append(r.sends, sending{at, tag, m})
+}
+
+// sending is what sets a tag.
+type sending struct {
+	at  pools.Origin
+	tag string
+	m   pools.Match
+}
+
+// noteSent notes what became of the matches.
+func (r *Reader) noteSent() {
+	for _, s := range r.sends {
+		m := s.m
+		value := cmp.Or(m.ClientID, m.CircuitID, m.RemoteID, m.SubscriberID, m.Class, m.UserClass, m.Arch.String())
+		if slices.Contains(r.used, m) {
+			r.farm.Taken(s.at, "pools; a match", value)
+		} else {
+			r.farm.NotTaken(s.at, "no range is for tag %q alone: the match of a pool is what a client sends", s.tag)
+		}
+	}
 }
 
 // dhcpClass reads dhcp-vendorclass and dhcp-userclass: a part of the class is enough.
@@ -116,25 +121,28 @@ func (r *Reader) dhcpMAC(d directive) {
 		return
 	}
 	r.macs = append(r.macs, macTag{d.at, strings.TrimPrefix(d.fields[0], "set:"), strings.ToLower(d.fields[1])})
-	r.farm.Taken(d.at, "tags of the machines whose MACs fit")
+	r.farm.NotTaken(d.at, "MACs with * are no match of a pool; nodes whose MACs fit get the options of the tag")
 }
 
-// addBoots adds the boot files to the farm.
-func (r *Reader) addBoots() {
-	for _, b := range r.boots {
-		known, matches, ok := r.sent(b.tags)
-		if !ok {
-			r.farm.Lost(b.at, "boot file %q depends on a tag that drover has no match for", b.file)
-			continue
-		}
-		scope := r.scope(known)
-		if len(matches) == 0 {
-			r.farm.SetBoot(scope, b.at, b.file, b.server)
-		}
-		for _, m := range matches {
-			r.farm.Loader(scope, b.at, pools.LoaderRule{Arch: m.Arch, Class: m.Class, UserClass: m.UserClass, Loader: b.file, Server: b.server})
+// maxMatches bounds the matches of a condition.
+const maxMatches = 16
+
+// both returns the matches for a client that has one of outer and one of inner. Where both name
+// a value, that of inner counts. ok is false if they are too many.
+func both(outer, inner []pools.Match) (all []pools.Match, ok bool) {
+	if len(outer)*len(inner) > maxMatches {
+		return nil, false
+	}
+	for _, x := range outer {
+		for _, y := range inner {
+			m := pools.Match{Class: cmp.Or(y.Class, x.Class), UserClass: cmp.Or(y.UserClass, x.UserClass), Arch: y.Arch}
+			if m.Arch.IsZero() {
+				m.Arch = x.Arch
+			}
+			all = append(all, m)
 		}
 	}
+	return all, true
 }
 
 // scope returns the place in the farm of what has a condition.
@@ -152,19 +160,11 @@ func (r *Reader) base() *migrate.Scope { return &r.farm.Global }
 func (r *Reader) addOptions() {
 	for _, o := range r.options {
 		known, matches, ok := r.sent(o.tags)
-		isBoot := o.Part == "" && (o.Code == 67 || o.Code == 66 || o.server)
 		switch {
-		case !ok || len(matches) > 0 && !isBoot:
-			r.farm.Lost(o.At, "it depends on what the client sends (%s): drover has options by node, network, pool and tag; for unknown machines a pool with match", strings.Join(o.tags, ", "))
 		case o.server:
-			a, _ := netip.ParseAddr(strings.Join(o.Values, ""))
-			r.farm.SetBoot(r.scope(known), o.At, "", a)
-		case len(matches) > 0 && o.Code == 66:
-			r.farm.Lost(o.At, "the boot server of a kind of client (server: in a rule of loaders)")
-		case len(matches) > 0:
-			for _, m := range matches {
-				r.farm.Loader(r.scope(known), o.At, pools.LoaderRule{Arch: m.Arch, Class: m.Class, UserClass: m.UserClass, Loader: strings.Join(o.Values, "")})
-			}
+			r.farm.BootServer(o.At, strings.Join(o.Values, ""))
+		case (!ok || len(matches) > 0) && !o.IsBoot():
+			r.farm.NotTaken(o.At, "it depends on what the client sends (%s): drover has options by node, network, pool and tag; for unknown machines a pool with match", strings.Join(o.tags, ", "))
 		default:
 			r.farm.Set(r.scope(known), o.Option)
 		}
