@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover/pools/boots"
+	"drover/web/auth"
 	"drover/web/page/snapshot"
 )
 
@@ -32,7 +33,7 @@ func BenchmarkRefresh(b *testing.B) {
 	b.Run("collect", func(b *testing.B) {
 		defer processor(b)()
 		for b.Loop() {
-			snapshot.New(f.Web.API, f.Live.Farm(), nil)
+			snapshot.New(f.Web.API, f.Live.Farm(), auth.Client{}, nil)
 		}
 	})
 	c := loggedIn(b, f)
