@@ -239,7 +239,7 @@ func (f *Farm) tagged(c *pools.Config) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.tags)) {
 		t := f.tags[name]
-		t.Scope.homes = append(t.Scope.homes, "tags."+name)
+		t.homes = append(t.homes, "tags."+name)
 		if len(t.Options) > 0 {
 			t.DHCPOptions = t.Options
 		}

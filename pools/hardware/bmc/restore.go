@@ -28,9 +28,7 @@ func (b *batch) pxe(ctx context.Context) {
 	}
 	b.each(ctx, "pxe once", set)
 	b.reach(ctx, Off)
-	for i, off := range wasOff {
-		b.left[i] = off
-	}
+	copy(b.left, wasOff)
 	b.each(ctx, "pxe once", set)
 	clear(b.left)
 	b.restoreBoot(ctx)

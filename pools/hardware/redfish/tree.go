@@ -64,14 +64,6 @@ func (t Tree) List() []Tree {
 	return out
 }
 
-// at returns the element i of an array; an empty Tree when there is none.
-func (t Tree) at(i int) Tree {
-	if l := t.List(); i < len(l) {
-		return l[i]
-	}
-	return Tree{}
-}
-
 // Text returns a string in printable characters, without the blanks around it; "" for
 // other values.
 func (t Tree) Text() string { return printable.Line(t.raw(), maxText) }

@@ -1,6 +1,7 @@
 package kea
 
 import (
+	"maps"
 	"cmp"
 	"net/netip"
 	"slices"
@@ -92,9 +93,7 @@ func (r *reader) fields(l *level, v *migrate.Value, own migrate.Readers) {
 			r.farm.NotTaken(v.Origin, "classes that Kea evaluates once it has the address: they keep no machine out, and give options")
 		}
 	}
-	for key, read := range own {
-		readers[key] = read
-	}
+	maps.Copy(readers, own)
 	for _, p := range v.Pairs {
 		if readers[p.Key] == nil && !l.global {
 			l.access.Closed = cmp.Or(l.access.Closed, p.Key) // it may keep machines out
