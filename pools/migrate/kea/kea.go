@@ -1,8 +1,8 @@
 package kea
 
 import (
-	"maps"
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
