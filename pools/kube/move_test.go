@@ -366,7 +366,9 @@ func TestMoveWithoutRights(t *testing.T) {
 			if !p.a.node("m1c29").Spec.Unschedulable {
 				t.Error("it is not even cordoned")
 			}
-			if got := strings.Count(p.log.String(), "node does not move yet"); got != 1 {
+			logged := func() int { return strings.Count(p.log.String(), "node does not move yet") }
+			fixture.Eventually(t, "logged", func() bool { return logged() > 0 }) // a moment after the move says so
+			if got := logged(); got != 1 {
 				t.Errorf("logged %d times, want once", got)
 			}
 			if key == "GET leases" {
