@@ -21,7 +21,10 @@ func (l *Live) refuseTaken(nodes []pools.PoolNode) error {
 		n := &nodes[i]
 		old, _ := l.Farm().Node(n.Name)
 		for _, a := range [...]netip.Addr{n.IP, n.IP6} {
-			if what := l.Farm().Infrastructure(a); what != "" && a != old.IP && a != old.IP6 {
+			if !a.IsValid() || a == old.IP || a == old.IP6 {
+				continue
+			}
+			if what := l.Farm().Infrastructure(a); what != "" {
 				fail(n, "choose another: a machine has an address of its own", fmt.Sprintf("%s is the address of %s", a, what))
 			}
 		}
