@@ -56,11 +56,11 @@ func (s *Server) ListenTLS() (net.Listener, error) { return net.Listen("tcp", s.
 // does not exist; isNew reports that. The certificate changes each time, since nodes
 // check only the key.
 func NodeKey(file string) (c tls.Certificate, isNew bool, err error) {
-	data, isNew, err := atomicfile.ReadOrMakeKey(file, true, makeKey)
 	var key *ecdsa.PrivateKey
-	if err == nil {
-		key, err = parseKey(file, data)
-	}
+	_, isNew, err = atomicfile.ReadOrMakeKey(file, func(data []byte) (err error) {
+		key, err = parseKey(data)
+		return err
+	}, makeKey)
 	if err != nil {
 		return c, false, fmt.Errorf("key of the HTTPS listener: %w", err)
 	}
@@ -80,7 +80,7 @@ func NodeKey(file string) (c tls.Certificate, isNew bool, err error) {
 }
 
 // parseKey reads the content of a key file.
-func parseKey(file string, data []byte) (*ecdsa.PrivateKey, error) {
+func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
 	if block, _ := pem.Decode(data); block != nil {
 		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
 			if key, ok := key.(*ecdsa.PrivateKey); ok {
@@ -88,7 +88,7 @@ func parseKey(file string, data []byte) (*ecdsa.PrivateKey, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s holds no private key: restore it, or remove it to have a new one made", file)
+	return nil, errors.New("it holds no private key: restore it, or remove it to have a new one made")
 }
 
 // makeKey returns the content of a new key file.

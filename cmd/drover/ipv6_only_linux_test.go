@@ -46,7 +46,7 @@ func TestServerWithoutIPv4(t *testing.T) {
 	a := y.wire("eth1", "fd00:77::1/64", "52:54:00:00:77:01")
 	y.start()
 	y.readyz(http.StatusOK)
-	y.await("address=fd00:77::1 ")
+	y.await("eth1 fd00:77::1/64")                                 // until then it is tentative
 	fixture.WantNoText(t, "the log", y.said(), "interface=eth1 ") // of DHCPv4, which would wait for an address
 
 	firmware := bootprogram.Discover{MAC: a.mac, Firmware: pools.UEFIx64}

@@ -51,7 +51,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(s.State(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", s.State(), "tmpfs", 0, "size=40m"); err != nil {
+	if err := unix.Mount("tmpfs", s.State(), "tmpfs", 0, "size=40m,mode=700"); err != nil {
 		fixture.Missing(t, err)
 	}
 	t.Cleanup(func() {

@@ -168,7 +168,7 @@ func testApprover(t *testing.T, p *controlplane.Cluster) {
 // testServing asks for serving certificates as the node "one".
 func testServing(t *testing.T, p *controlplane.Cluster, kubelet string) {
 	c := &kube.Clusters{
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), StartLoops: true, Key: droverKey,
 		Machines: planOf(func(node string) *resolve.Plan {
 			if node != "one" {
 				return nil

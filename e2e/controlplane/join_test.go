@@ -37,6 +37,9 @@ type planOf func(node string) *resolve.Plan
 func (f planOf) Named(node string) *resolve.Plan { return f(node) }
 func (f planOf) Booting(string) bool             { return true }
 
+// droverKey is of all drovers of this test, as if they were one.
+var droverKey = []byte("the key of the drovers of this test")
+
 // clusters returns drover's clusters, and the nodes that become Ready.
 func clusters(t *testing.T, ttl time.Duration, planes ...*controlplane.Cluster) (*kube.Clusters, <-chan string) {
 	return clustersWith(t, ttl, func(*kube.Clusters) {}, planes...)
@@ -49,7 +52,7 @@ func clustersWith(t *testing.T, ttl time.Duration, edit func(*kube.Clusters), pl
 		Log:        slog.New(slog.NewTextHandler(t.Output(), nil)),
 		OnReady:    func(p *resolve.Plan, _ time.Time) { ready <- p.Node },
 		StartLoops: true,
-		Key:        []byte("of all drovers of this test, as if they were one"),
+		Key:        droverKey,
 	}
 	edit(c)
 	var conf []pools.Cluster

@@ -22,8 +22,9 @@ var ErrDamagedKey = errors.New("the key is damaged")
 
 // ReadOrMakeKey is [ReadOrMake] for a file that begins with a key, and ends with a line with its
 // checksum. Without a checksum one wrong byte would silently be another key. A file of an earlier
-// version has none: renew adds it, if the disk takes it within seconds.
-func ReadOrMakeKey(path string, renew bool, generate func() ([]byte, error)) (key []byte, isNew bool, err error) {
+// version has none: it is added if check, which may be nil, finds no fault in the key, and if the
+// disk takes it within seconds.
+func ReadOrMakeKey(path string, check func(key []byte) error, generate func() ([]byte, error)) (key []byte, isNew bool, err error) {
 	data, isNew, err := ReadOrMake(path, func() ([]byte, error) {
 		made, err := generate()
 		return addSum(made), err
@@ -35,7 +36,13 @@ func ReadOrMakeKey(path string, renew bool, generate func() ([]byte, error)) (ke
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w: restore the file from a backup, or remove it to have a new one made", path, err)
 	}
-	if info, err := os.Lstat(path); renew && !summed && err == nil && info.Mode().IsRegular() {
+	if check == nil {
+		return key, isNew, nil
+	}
+	if err := check(key); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if info, err := os.Lstat(path); !summed && err == nil && info.Mode().IsRegular() {
 		file := Kept{Path: path, Mode: 0o600, Patience: 2 * time.Second}
 		_ = file.Write(addSum(key)) // else at the next start: the key is as good as it was
 	}

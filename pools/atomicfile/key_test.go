@@ -16,7 +16,11 @@ func TestKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nodes.key")
 	want := []byte(strings.Repeat("KEY2", 13))
 	read := func(renew bool) ([]byte, error) {
-		key, _, err := atomicfile.ReadOrMakeKey(path, renew, func() ([]byte, error) { return want, nil })
+		check := func([]byte) error { return nil }
+		if !renew {
+			check = nil
+		}
+		key, _, err := atomicfile.ReadOrMakeKey(path, check, func() ([]byte, error) { return want, nil })
 		return key, err
 	}
 	write := func(data []byte) {
@@ -62,5 +66,21 @@ func TestKey(t *testing.T) {
 		if key, err := read(false); err != nil || string(key) != old {
 			t.Errorf("written again: %q, %v", key, err)
 		}
+	}
+}
+
+// TestKeyOfNobody: a file that is no key is left as it is.
+func TestKeyOfNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "nodes.key")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrong := errors.New("too short")
+	_, _, err := atomicfile.ReadOrMakeKey(path, func([]byte) error { return wrong }, func() ([]byte, error) { return nil, nil })
+	if !errors.Is(err, wrong) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "x" {
+		t.Errorf("the file changes to %q, %v", data, err)
 	}
 }

@@ -50,23 +50,30 @@ func (s *Server) startClusters(dir string) error {
 // approve any node. After a loss of the key drover leaves labels and taints on a Node
 // that it could remove, and boots in progress need another token.
 func nodeKey(path string) ([]byte, error) {
-	return readNodeKey(path, true, func() ([]byte, error) { return []byte(rand.Text() + rand.Text()), nil })
+	key, _, err := atomicfile.ReadOrMakeKey(path, checkNodeKey, func() ([]byte, error) { return []byte(rand.Text() + rand.Text()), nil })
+	return key, err
 }
 
 // NodeKey returns the key in the state directory of a server that has run.
 func NodeKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, nodesKey)
-	return readNodeKey(path, false, func() ([]byte, error) {
+	key, _, err := atomicfile.ReadOrMakeKey(path, nil, func() ([]byte, error) {
 		return nil, fmt.Errorf("%s: no such file: drover serve makes it at its first start", path)
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNodeKey(key); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
 }
 
-func readNodeKey(path string, renew bool, generate func() ([]byte, error)) ([]byte, error) {
-	key, _, err := atomicfile.ReadOrMakeKey(path, renew, generate)
-	if err == nil && len(key) < 32 {
-		err = fmt.Errorf("%s: %d bytes, want 32 or more; remove the file, and drover makes another", path, len(key))
+func checkNodeKey(key []byte) error {
+	if len(key) < 32 {
+		return fmt.Errorf("%d bytes, want 32 or more; remove the file, and drover makes another", len(key))
 	}
-	return key, err
+	return nil
 }
 
 // joiningBoot is a boot that got its token and whose Node is not Ready.

@@ -75,7 +75,8 @@ func (s *Server) listenSocket() []net.Listener {
 // them to machines, and in the node-facing listeners.
 func (s *Server) readdress() {
 	if s.Live.Readdress() {
-		s.log.Info("the addresses of this host have changed", "addresses", fmt.Sprint(s.Live.Farm().Locals()))
+		farm := s.Live.Farm()
+		s.log.Info("the addresses of this host have changed", "addresses", fmt.Sprint(slices.Concat(farm.Locals(), farm.Locals6())))
 	}
 	s.rebind()
 }

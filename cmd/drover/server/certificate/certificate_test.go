@@ -114,7 +114,7 @@ func TestOwnBroken(t *testing.T) {
 		}
 		o := &certificate.Own{Dir: dir, Names: func() []string { return nil }, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 		err := o.Open()
-		if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "restore it from a backup") || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "from a backup") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: got %v", broken, err)
 		}
 		if now, err := os.ReadFile(file); err != nil || string(now) != broken {

@@ -48,7 +48,7 @@ type Own struct {
 // Open reads the authority, or makes it, and issues a certificate.
 func (o *Own) Open() error {
 	file := filepath.Join(o.Dir, OwnKey)
-	text, isNew, err := atomicfile.ReadOrMakeKey(file, true, func() ([]byte, error) {
+	_, isNew, err := atomicfile.ReadOrMakeKey(file, o.load, func() ([]byte, error) {
 		data, err := pki.NewAuthority("drover API", o.Now())
 		return append(data[pki.SigningKey], data[pki.SigningCert]...), err
 	})
@@ -57,9 +57,6 @@ func (o *Own) Open() error {
 	}
 	if isNew {
 		o.Log.Info("made the authority of the API's certificate", "file", file)
-	}
-	if err := o.load(text); err != nil {
-		return pools.Hint("restore it from a backup; or remove it: drover makes another one, and clients log in again", "%s: %v", file, err)
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: certBlock, Bytes: o.cert.Raw})
 	if old, err := atomicfile.Read(o.File(), maxFile); err != nil || !bytes.Equal(old, public) {
@@ -87,7 +84,8 @@ func (o *Own) load(text []byte) (err error) {
 		}
 	}
 	if o.authority, err = pki.LoadAuthority(map[string][]byte{pki.SigningKey: key, pki.SigningCert: cert, pki.Bundle: cert}); err != nil {
-		return errors.New("it does not have the key and the certificate of an authority")
+		return pools.Hint("restore it from a backup; or remove it: drover makes another one, and clients log in again",
+			"it does not have the key and the certificate of an authority")
 	}
 	o.cert, err = ParseCert(cert)
 	return err
