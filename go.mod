@@ -22,7 +22,6 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/ulikunitz/xz v0.5.15
 	github.com/vishvananda/netlink v1.3.1
-	go.etcd.io/bbolt v1.5.0
 	go.opentelemetry.io/collector/pdata v1.68.0
 	golang.org/x/crypto v0.57.0
 	golang.org/x/net v0.59.0

@@ -259,7 +259,6 @@ var leaves = []string{"drover/pools/atomicfile", "drover/pools/ifaddr", "drover/
 var onlyIn = map[string][]string{
 	"k8s.io/":                                 {"pools/kube", "pools/kube/apply", "pools/kube/approve", "pools/kube/backends", "pools/kube/cluster", "pools/kube/credentials", "pools/kube/externalhost", "pools/kube/hosted", "pools/kube/inspect", "pools/kube/move", "pools/kube/node", "pools/kube/objects", "pools/kube/token"},
 	"github.com/prometheus/":                  {"cmd/drover/server/metrics"},
-	"go.etcd.io/bbolt":                        {"pools/state"},
 	"github.com/insomniacslk/dhcp/":           {"dhcp", "dhcp/bootprogram", "dhcp/dhcp6", "dhcp/dhcp6d", "dhcp/dhcpd", "dhcp/wire", "cmd/drover-init/nic"},
 	"github.com/pin/tftp/":                    {"cmd/drover/doctor", "tftp"},
 	"gopkg.in/yaml.v3":                        {"pools/config/decode", "pools/hardware/importer", "pools/migrate"},

@@ -95,23 +95,6 @@ func TestClockWasYearsOff(t *testing.T) {
 	}
 }
 
-// M8: a lease that an earlier version stored lasts no longer than the longest lease time.
-func TestOldLeaseOfAWrongClock(t *testing.T) {
-	dir := t.TempDir()
-	for n, declined := range []string{"", "in use"} {
-		edit(t, dir, "leases", addr(n+1).AsSlice(), fmt.Sprintf(`{"mac":%q,"address":%q,"node":"n","pool":"p","expires":"2036-11-20T13:00:00Z","declined":%q}`, mac(n+1), addr(n+1), declined))
-	}
-	s, err := state.Open(dir, testOptions(state.Options{LongestLease: 5 * time.Minute, Now: func() time.Time { return epoch }}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shut(t, s)
-	all := s.Leases.List()
-	if len(all) != 2 || !all[0].Expires.Equal(epoch.Add(5*time.Minute)) || !all[1].Expires.Equal(epoch.Add(time.Hour)) {
-		t.Errorf("got %+v, want ends in 5 minutes and in an hour", all)
-	}
-}
-
 // The wall clock of a running server is set by ten years. The monotonic clock shows that
 // no time has passed, so a lease stays in force.
 func TestClockIsSet(t *testing.T) {

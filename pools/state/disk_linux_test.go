@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,8 +18,8 @@ import (
 )
 
 // mounted returns a directory on a disk of its own with a state: machines 1 to 3, node
-// "a", and the files of an earlier version if old is set.
-func mounted(t *testing.T, old bool) (dir string) {
+// "a" and "b".
+func mounted(t *testing.T) (dir string) {
 	t.Helper()
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=32m"); err != nil {
@@ -34,14 +33,6 @@ func mounted(t *testing.T, old bool) (dir string) {
 	dir = filepath.Join(disk, "state")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
-	}
-	if old {
-		for name, content := range files(t, "testdata/format2") {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return dir
 	}
 	s := open(t, dir)
 	leaseAll(t, s, 1, 3)
@@ -66,21 +57,19 @@ func TestOpenOnBadDisk(t *testing.T) {
 	if !fixture.OwnMounts(t) {
 		return
 	}
-	for _, old := range []bool{false, true} {
-		t.Run(fmt.Sprintf("full, earlier version: %t", old), func(t *testing.T) {
-			dir := mounted(t, old)
-			filler := fillDisk(t, dir)
-			badDisk(t, dir, unix.ENOSPC, func() error { return os.Remove(filler) })
-		})
-		t.Run(fmt.Sprintf("read-only, earlier version: %t", old), func(t *testing.T) {
-			dir := mounted(t, old)
-			remount := func(flags uintptr) error { return unix.Mount("", filepath.Dir(dir), "", unix.MS_REMOUNT|flags, "") }
-			if err := remount(unix.MS_RDONLY); err != nil {
-				t.Fatal(err)
-			}
-			badDisk(t, dir, unix.EROFS, func() error { return remount(0) })
-		})
-	}
+	t.Run("full", func(t *testing.T) {
+		dir := mounted(t)
+		filler := fillDisk(t, dir)
+		badDisk(t, dir, unix.ENOSPC, func() error { return os.Remove(filler) })
+	})
+	t.Run("read-only", func(t *testing.T) {
+		dir := mounted(t)
+		remount := func(flags uintptr) error { return unix.Mount("", filepath.Dir(dir), "", unix.MS_REMOUNT|flags, "") }
+		if err := remount(unix.MS_RDONLY); err != nil {
+			t.Fatal(err)
+		}
+		badDisk(t, dir, unix.EROFS, func() error { return remount(0) })
+	})
 }
 
 // badDisk opens the state in dir. The disk fails with cause until heal is called.
@@ -192,7 +181,7 @@ func TestDiskFillsUp(t *testing.T) {
 	if !fixture.OwnMounts(t) {
 		return
 	}
-	dir := mounted(t, false)
+	dir := mounted(t)
 	s := open(t, dir)
 	if err := s.Health(); err != nil {
 		t.Error(err)

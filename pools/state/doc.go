@@ -17,8 +17,7 @@
 // never a durable one.
 //
 // The engine is package wal. The file drover.db has the number of the format, and is
-// locked by the process that uses the directory. Up to format 2 it was a bbolt file,
-// which Open converts. It reads that file without bbolt, which crashes at damage.
+// locked by the process that uses the directory.
 //
 // Tables use only the interface engine. Another engine has to provide ordered writes,
 // atomic writes of several changes, a queue that refuses instead of blocking, waiting

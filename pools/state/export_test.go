@@ -35,20 +35,3 @@ func SetWall(t time.Time, step time.Duration) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(step/time.Second) << 30
 	return t
 }
-
-// ReadBolt reads all buckets of a bbolt file. It returns the number of keys, and of parts
-// that cannot be read.
-func ReadBolt(content []byte) (keys, lost int, err error) {
-	b, err := openBolt(content)
-	if err != nil {
-		return 0, 0, err
-	}
-	b.lost = func(error) error { lost++; return nil }
-	buckets, err := b.buckets()
-	for _, value := range buckets {
-		if err == nil {
-			err = b.bucket(value, func(_, _ []byte) error { keys++; return nil })
-		}
-	}
-	return keys, lost, err
-}

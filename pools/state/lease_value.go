@@ -14,7 +14,7 @@ import (
 // The stored value of a lease: flags (1 byte), the MAC (6), the end in Unix seconds
 // (8) and nanoseconds (4), little endian; then the texts node, pool and declined,
 // each after its length as a uvarint; then the term in seconds, a uvarint, and the client, 8 bytes
-// little endian, which earlier versions did not write. The key is the address.
+// little endian. The key is the address.
 const (
 	leaseReleased = 1 << iota // flag
 	leaseFixed    = 19        // bytes before the texts
@@ -58,7 +58,7 @@ func hashClient(id string) clientHash {
 // other reports whether a message of this client is another client's than c.
 func (c clientHash) other(of clientHash) bool { return c != 0 && of != 0 && c != of }
 
-// parseLease returns a stored lease, with its end in Expires alone. The term is 0 if it is not stored.
+// parseLease returns a stored lease, with its end in Expires alone.
 func parseLease(key, b []byte) (l keptLease, err error) {
 	addr, ok := netip.AddrFromSlice(key)
 	if !ok || len(b) < leaseFixed {
@@ -75,9 +75,10 @@ func parseLease(key, b []byte) (l keptLease, err error) {
 		*text, b = string(b[size:size+int(n)]), b[size+int(n):]
 	}
 	seconds, n := binary.Uvarint(b)
-	l.term = time.Duration(min(seconds, uint64(maxTerm/time.Second))) * time.Second
-	if n > 0 && len(b) >= n+8 {
-		l.client = clientHash(binary.LittleEndian.Uint64(b[n:]))
+	if n <= 0 || len(b) < n+8 {
+		return l, errLease
 	}
+	l.term = time.Duration(min(seconds, uint64(maxTerm/time.Second))) * time.Second
+	l.client = clientHash(binary.LittleEndian.Uint64(b[n:]))
 	return l, nil
 }

@@ -52,8 +52,7 @@ type Leases struct {
 	table  wal.TableID
 	limit  int // maxLeases
 
-	opened  time.Time
-	longest time.Duration // the term of a stored lease without one
+	opened time.Time
 
 	mu     sync.Mutex
 	byMAC  map[pools.MAC]*keptLease   // leases; not those that were declined
@@ -75,7 +74,7 @@ func newLeases(e engine, table wal.TableID, o Options) *Leases {
 		engine: e,
 		table:  table,
 		limit:  maxLeases,
-		opened: o.Now(), longest: o.LongestLease,
+		opened: o.Now(),
 		byMAC:  make(map[pools.MAC]*keptLease),
 		byAddr: make(map[netip.Addr]*keptLease),
 		byNode: make(map[string]*keptLease),
@@ -95,11 +94,6 @@ func (l *Leases) load(key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("lease %x: %w", key, err)
 	}
-	if lease.term == 0 {
-		if lease.term = l.longest; lease.Declined != "" {
-			lease.term = quarantine
-		}
-	}
 	lease.end = within(lease.Expires, lease.term, l.opened)
 	if old := l.byMAC[lease.MAC]; old != nil && lease.Declined == "" && old.end.After(lease.end) {
 		return nil
@@ -107,7 +101,7 @@ func (l *Leases) load(key, value []byte) error {
 	lease.Pool = unique.Make(lease.Pool).Value() // shares one string between leases
 	l.keep(lease)
 	if lease.Declined != "" {
-		l.forget(l.excess(lease.MAC, 0)) // stored by an older version; the snapshot of the start omits it
+		l.forget(l.excess(lease.MAC, 0)) // the snapshot of the start omits it
 	}
 	return nil
 }

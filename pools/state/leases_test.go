@@ -370,17 +370,6 @@ func TestStoredLease(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAnOlderFile: the store reads a state file of a release without
-// quarantines.
-func TestLeaseOfAnOlderFile(t *testing.T) {
-	dir := t.TempDir()
-	edit(t, dir, "leases", addr(1).AsSlice(), `{"mac":"52:54:00:00:00:01","address":"10.0.0.1","node":"n","pool":"p","expires":"2026-11-20T13:00:00Z","released":true}`)
-	want := pools.Lease{Address: addr(1), MAC: mac(1), Node: "n", Pool: "p", Expires: epoch.Add(time.Hour), Released: true}
-	if got := open(t, dir).Leases.List(); len(got) != 1 || got[0] != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 // TestNamed: Named returns the latest machine of a node, by the node's name.
 func TestNamed(t *testing.T) {
 	dir := t.TempDir()

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"drover/pools/state/wal"
@@ -19,11 +18,11 @@ const AcceptLossFile = "accept-loss"
 // remedy follows an error about damage. Its argument is the state directory.
 const remedy = "restore the directory from a backup; or, to go on without what is lost, run: touch %s, and start drover again"
 
-// open locks the directory, converts an earlier format, and fills the tables.
+// open locks the directory, and fills the tables.
 func (s *Store) open(dir string, o Options) error {
 	path, accept := filepath.Join(dir, FileName), filepath.Join(dir, AcceptLossFile)
 	s.engine.AcceptLoss = exists(accept)
-	err := s.checkMissing(dir, path, o)
+	err := s.checkMissing(dir, o)
 	if err == nil {
 		s.lock, err = lock(path, o.LockTimeout)
 	}
@@ -53,26 +52,17 @@ func exists(path string) bool {
 
 // checkMissing returns an error if the directory has no state but files of a server that
 // ran with it.
-func (s *Store) checkMissing(dir, path string, o Options) error {
-	if i, err := os.Stat(path); err == nil && i.Size() > 0 && !s.isCurrent(path) {
-		return nil // a state of an earlier version
-	}
+func (s *Store) checkMissing(dir string, o Options) error {
 	has, err := s.engine.HasSnapshot()
 	if err != nil || has || s.engine.AcceptLoss {
 		return err
 	}
-	for _, name := range slices.Concat(o.Keys, []string{oldJournal("", 0), oldJournal("", 1)}) {
+	for _, name := range o.Keys {
 		if exists(filepath.Join(dir, name)) {
 			return fmt.Errorf("%s has no state, but %s of a server that ran with it: %w", dir, name, wal.ErrDamaged)
 		}
 	}
 	return nil
-}
-
-// isCurrent reports whether a state file is of the current form, not a bbolt file.
-func (s *Store) isCurrent(path string) bool {
-	content, err := os.ReadFile(path)
-	return err == nil && strings.HasPrefix(string(content), formatText)
 }
 
 // read reads the locked state file, and all others.
@@ -85,16 +75,15 @@ func (s *Store) read(dir, path string) error {
 	if err != nil {
 		return err
 	}
-	version, current := strings.CutPrefix(string(content), formatText)
-	_, notBolt := openBolt(content)
+	version, found := strings.CutPrefix(string(content), formatText)
 	switch {
-	case current:
+	case found:
 		version, _, _ = strings.Cut(version, "\n")
 		if err = checkFormat(version, format); err != nil && has {
 			err = fmt.Errorf("%w (if it is this file alone that is damaged, remove it: it is written again)", err)
 		}
-	case notBolt == nil || len(content) > 0 && !has:
-		return s.convert(path, content)
+	case len(content) > 0 && !has && !s.engine.AcceptLoss:
+		err = fmt.Errorf("not a state file of drover: %w", wal.ErrDamaged)
 	default:
 		err = s.writeFormat(has)
 	}

@@ -20,8 +20,7 @@ import (
 const FileName = "drover.db"
 
 // format is the version of the layout of the state directory. Open refuses a newer one,
-// so that an old drover does not damage it. Formats 1 and 2 were a bbolt file; see
-// convert.go.
+// so that an old drover does not damage it.
 const format = 3
 
 // formatFile is the content of [FileName]. It begins with formatText and the version.
@@ -55,10 +54,6 @@ type Options struct {
 	// begins. Default 4 MiB.
 	LogSize int64
 
-	// LongestLease limits the time that is left of a lease which an earlier version
-	// stored. Later versions store the time with each lease. Default 24 h.
-	LongestLease time.Duration
-
 	// Patience is the time after which a write that the disk has not taken is an
 	// error for those who wait for it. Default 10 s.
 	Patience time.Duration
@@ -84,9 +79,6 @@ func (o *Options) complete() {
 	}
 	if o.LogSize <= 0 {
 		o.LogSize = logSize
-	}
-	if o.LongestLease <= 0 {
-		o.LongestLease = 24 * time.Hour
 	}
 }
 

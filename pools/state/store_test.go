@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -12,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"drover/pools"
 	"drover/pools/state"
@@ -163,19 +162,18 @@ func TestOpenRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "written by a newer drover (format 4, this one knows 3)"},
-		{"newer format of earlier versions", func(t *testing.T, dir string) {
-			edit(t, dir, "meta", []byte("format"), "3")
-		}, "written by a newer drover (format 3, this one knows 2)"},
 		{"no format number", func(t *testing.T, dir string) {
-			edit(t, dir, "meta", []byte("format"), "new")
+			if err := os.WriteFile(filepath.Join(dir, state.FileName), []byte("drover state, format new\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}, `format version "new" is not a number`},
-		{"not a database", func(t *testing.T, dir string) {
+		{"not a state file", func(t *testing.T, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, state.FileName), make([]byte, 1<<16), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}, "not a state file of drover"},
 		{"broken node", func(t *testing.T, dir string) {
-			edit(t, dir, "nodes", []byte("a"), "{")
+			put(t, dir, wal.Change{Table: tableNodes, Key: []byte("a"), Value: []byte("{")})
 		}, `value of "a": unexpected end of JSON input: the state is damaged: restore the directory from a backup; or, to go on without what is lost, run: touch `},
 		{"directory is a file", func(t *testing.T, dir string) {
 			if err := os.Remove(dir); err != nil {
@@ -205,21 +203,36 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// edit puts a value into the state file of an earlier version.
-func edit(t *testing.T, dir, bucket string, key []byte, value string) {
+// The tables as they are numbered on disk.
+const (
+	tableNodes wal.TableID = iota + 1
+	tableLeases
+	tableBoots
+	tableUnknowns
+	tableNext
+	tableAudit
+	tableLeases6
+)
+
+// put puts values into a state directory, whatever they are.
+func put(t *testing.T, dir string, changes ...wal.Change) {
 	t.Helper()
-	db, err := bbolt.Open(filepath.Join(dir, state.FileName), 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		b, err := tx.CreateBucketIfNotExists([]byte(bucket))
-		if err != nil {
-			return err
+	l := &wal.Log{Dir: dir, Size: 1 << 20, Logger: slog.New(slog.DiscardHandler), Tables: map[wal.TableID]wal.Table{}}
+	for id := tableNodes; id <= tableLeases6; id++ {
+		l.Tables[id] = wal.Table{
+			Load: func(_, _ []byte) error { return errors.New("not an empty state") },
+			Each: func(func(key, value []byte), func() error) error { return nil },
 		}
-		return b.Put(key, []byte(value))
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
+	}
+	err := l.Open()
+	if err == nil {
+		var ticket wal.Ticket
+		if ticket, err = l.Put(changes...); err == nil {
+			err = l.Wait(ticket)
+		}
+		err = errors.Join(err, l.Close())
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

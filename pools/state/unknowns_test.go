@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -93,29 +92,6 @@ func TestUnknownsFlood(t *testing.T) {
 	s = reopen(t, s, dir)
 	if got := fmt.Sprint(s.Unknowns.List()); len(s.Unknowns.List()) != maxUnknowns || got[:200] != want[:200] {
 		t.Errorf("after a restart:\ngot  %.300s\nwant %.300s", got, want)
-	}
-}
-
-// In earlier versions a kill could leave a machine in the state file twice.
-func TestUnknownInTwoSlots(t *testing.T) {
-	dir := t.TempDir()
-	for slot, u := range []pools.Unknown{seen(1, 0), seen(1, 5), seen(2, 3)} {
-		text, err := json.Marshal(u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		edit(t, dir, "unknown", []byte{0, byte(slot)}, string(text))
-	}
-	s := open(t, dir)
-	got := s.Unknowns.List()
-	if len(got) != 2 || got[0].MAC != mac(1) || !got[0].Last.Equal(epoch.Add(5*time.Second)) || got[1].MAC != mac(2) {
-		t.Errorf("got %+v, want the later one of %s, then %s", got, mac(1), mac(2))
-	}
-	for n := range maxUnknowns {
-		s.Unknowns.Seen(seen(10+n, 10))
-	}
-	if got := len(s.Unknowns.List()); got != maxUnknowns {
-		t.Errorf("got %d, want %d", got, maxUnknowns)
 	}
 }
 

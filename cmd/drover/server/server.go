@@ -131,7 +131,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := openState(o, farm)
+	store, err := openState(o)
 	if err != nil {
 		return nil, err
 	}

@@ -6,21 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"drover/e2e/fixture"
-	"drover/pools"
 	"drover/pools/state"
 )
-
-// M8: the longest lease time is that of any subnet or pool.
-func TestLongestLease(t *testing.T) {
-	hours := func(n int) pools.Duration { return pools.Duration(time.Duration(n) * time.Hour) }
-	c := pools.Config{Subnets: []pools.Subnet{{Lease: hours(2)}, {Lease: hours(1)}}, Pools: []pools.Pool{{Lease: hours(5)}, {}}}
-	if got, want := longestLease(c), 5*time.Hour+time.Minute; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
 
 // M6: a server does not start with an empty state beside its own keys, until the
 // operator says so.

@@ -144,7 +144,7 @@ func collect(dir string) ([]wal.File, error) {
 		return nil, fmt.Errorf("%w (is it the state directory of a server that has run?)", err)
 	}
 	if !strings.HasPrefix(string(format), "drover state, format ") {
-		return nil, fmt.Errorf("%s is of an earlier version, or damaged: start this drover once, which converts it", filepath.Join(dir, state.FileName))
+		return nil, fmt.Errorf("%s is no state file of drover, or damaged", filepath.Join(dir, state.FileName))
 	}
 	files, err := wal.Copy(dir, maxSize)
 	if err != nil {

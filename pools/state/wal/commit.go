@@ -167,26 +167,18 @@ func (l *Log) rotate(more int64) {
 	})
 }
 
-// firstGeneration begins the generation after the one that Open has read, or that with
-// the contents of Import. Changes are refused until it has a snapshot.
+// firstGeneration begins the generation after the one that Open has read. Changes are refused
+// until it has a snapshot.
 func (l *Log) firstGeneration() error {
-	if l.importing != nil {
-		if err := l.removeAll(); err != nil {
-			return err
-		}
-	}
 	s, err := l.createSegment(l.current)
 	if err != nil {
 		return err
 	}
 	err = l.snapshot(s.generation, func() error { return nil })
-	if err == nil && l.importing != nil {
-		err = l.importing()
-	}
 	if err != nil {
 		return errors.Join(err, s.file.Close())
 	}
-	l.current, l.importing = s, nil
+	l.current = s
 	err = l.removeBefore(s.generation)
 	l.keepDamaged = false
 	return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"sync"
@@ -49,8 +48,7 @@ type Log struct {
 	spare   []byte  // buffer for a batch
 	lines   lograte.Limiter
 
-	importing   func() error // Import's argument until the first generation has begun
-	keepDamaged bool         // until then
+	keepDamaged bool // until the first generation has begun
 
 	mu       sync.Mutex
 	work     sync.Cond // there is work for the committer
@@ -104,18 +102,7 @@ func (l *Log) Open() error {
 	if err != nil {
 		return err
 	}
-	return l.start(last, last.generation == 0)
-}
-
-// Import is Open with contents that replace those on disk. It calls installed when they
-// are durable. Changes are refused until installed has returned nil; it is called again
-// after an error.
-func (l *Log) Import(c Contents, installed func() error) error {
-	if err := l.load(c); err != nil {
-		return err
-	}
-	l.importing = installed
-	return l.start(segment{}, false)
+	return l.start(last)
 }
 
 // load fills the tables.
@@ -158,8 +145,9 @@ func (l *Log) order() []TableID {
 }
 
 // start starts the committer, and waits until the generation after the last one has
-// begun, or cannot begin now. If must is set that is an error.
-func (l *Log) start(last segment, must bool) error {
+// begun, or cannot begin now. If there is no last one that is an error.
+func (l *Log) start(last segment) error {
+	must := last.generation == 0
 	if l.Patience <= 0 {
 		l.Patience = patience
 	}
@@ -296,6 +284,3 @@ func (l *Log) Close() error {
 	}
 	return l.current.file.Close()
 }
-
-// removeAll removes all files of the log.
-func (l *Log) removeAll() error { return l.removeBefore(math.MaxUint64) }
