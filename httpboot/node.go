@@ -37,7 +37,7 @@ func (h *handler) machine(rec *recorder, r *http.Request) (*resolve.Plan, error)
 // observe records a step of a boot that the server itself observed.
 func (h *handler) observe(mac pools.MAC, e boots.Event) {
 	if err := h.Boots.Report(mac, boots.Report{Event: e}); err != nil {
-		h.Log.Warn("a step of a boot is not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
+		h.Log.Warn("boot step not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
 	}
 }
 

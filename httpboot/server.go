@@ -175,7 +175,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, tlsListeners ...net.
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.grace())
 		defer cancel()
 		if cutOff := srv.Shutdown(grace); cutOff != nil {
-			s.Log.Warn("requests cut off by the end of the server", "err", cutOff)
+			s.Log.Warn("requests cut off by the shutdown", "err", cutOff)
 			err = srv.Close()
 		}
 	}

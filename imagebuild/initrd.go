@@ -68,7 +68,7 @@ func (r *run) warn(archive *initrd.Archive) {
 	lost := r.tree.Lost()
 	for _, attribute := range slices.Sorted(maps.Keys(lost)) {
 		files := lost[attribute]
-		r.Log.Warn("squashfs cannot store an attribute: the files lose it", "attribute", attribute, "files", len(files),
+		r.Log.Warn("squashfs cannot store an attribute: files lose it", "attribute", attribute, "files", len(files),
 			"first", strings.Join(files[:min(3, len(files))], ", "))
 	}
 }

@@ -216,7 +216,7 @@ func (s *Server) listen() error {
 			}
 		case !errors.Is(err, unix.EINTR): // by which Go's runtime interrupts its threads
 			if s.failed.Allow(slog.LevelWarn, "receive") {
-				s.log.Warn("tftp: requests are not received, trying again", "error", err)
+				s.log.Warn("tftp: socket read failed, trying again", "error", err)
 			}
 			time.Sleep(readPause)
 		}

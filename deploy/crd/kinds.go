@@ -133,7 +133,7 @@ var rules = func() map[string][]Rule {
 	return map[string][]Rule{
 		"Cluster": {
 			{`[has(self.kubeconfig), has(self.secretRef), has(self.controlPlane)].filter(x, x).size() == 1`, "give one of kubeconfig, secretRef and controlPlane"},
-			{`!has(self.deletionPolicy) || has(self.controlPlane)`, "deletionPolicy is of no use without a controlPlane"},
+			{`!has(self.deletionPolicy) || has(self.controlPlane)`, "deletionPolicy has no effect without a controlPlane"},
 			{`!has(self.serving) || !self.serving || !has(self.approver) || self.approver == 'drover'`, "serving: true has drover approve serving certificates, but the approver is the cluster"},
 			below("kubeconfig"),
 		},

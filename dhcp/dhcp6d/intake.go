@@ -77,7 +77,7 @@ func (in *intake) run(ctx context.Context) error {
 func (in *intake) shed(ctx context.Context) {
 	in.log().Warn("dhcpv6: more packets than can be read, the kernel drops a share of the SOLICITs", "interface", in.Interface)
 	if err := in.shedder.Run(ctx); err != nil && ctx.Err() == nil {
-		in.log().Warn("dhcpv6: filter that drops SOLICITs", "interface", in.Interface, "error", err)
+		in.log().Warn("dhcpv6: socket filter that drops SOLICITs failed", "interface", in.Interface, "error", err)
 	}
 }
 

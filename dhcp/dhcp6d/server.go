@@ -128,7 +128,7 @@ func (s *Server) read(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		if err := in.run(ctx); err != nil && ctx.Err() == nil {
-			s.log().Warn("dhcpv6: read", "interface", s.Interface, "error", err)
+			s.log().Warn("dhcpv6: socket read failed", "interface", s.Interface, "error", err)
 			_ = wait.Sleep(ctx, 100*time.Millisecond)
 		}
 	}

@@ -101,7 +101,7 @@ func (in *intake) run(ctx context.Context) {
 func (in *intake) shed(ctx context.Context) {
 	in.log().Warn("dhcp: more packets than can be read, the kernel drops a share of the DISCOVERs", "interface", in.Interface)
 	if err := in.shedder.Run(ctx); err != nil && ctx.Err() == nil {
-		in.log().Warn("dhcp: filter that drops DISCOVERs", "interface", in.Interface, "error", err)
+		in.log().Warn("dhcp: socket filter that drops DISCOVERs failed", "interface", in.Interface, "error", err)
 	}
 }
 

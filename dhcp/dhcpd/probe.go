@@ -98,7 +98,7 @@ func (ps *probes) start(offer pending, discover *dhcp.Request, conflicts int) bo
 		return false
 	}
 	if _, err := ps.server.arp.WriteTo(f, &packet.Addr{HardwareAddr: broadcastMAC()}); err != nil {
-		ps.server.log().Warn("dhcp: ARP probe", "address", offer.x.Address, "error", err)
+		ps.server.log().Warn("dhcp: ARP probe failed", "address", offer.x.Address, "error", err)
 		return !ps.remove(p)
 	}
 	return true

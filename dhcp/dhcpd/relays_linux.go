@@ -64,7 +64,7 @@ func (rs *relays) add(mac pools.MAC, now time.Time) {
 	}
 	rs.until[mac] = now.Add(relayLife)
 	if err := rs.install(rs.server.udp(), rs.server.observer); err != nil {
-		rs.server.log().Warn("dhcp: packets of a relay agent take a longer way", "mac", mac, "error", err)
+		rs.server.log().Warn("dhcp: relay agent does not fit in the socket filter: using the slow path", "mac", mac, "error", err)
 	}
 }
 
@@ -85,7 +85,7 @@ func (rs *relays) expire(now time.Time) {
 		return
 	}
 	if err := rs.install([]*socket{rs.server.observer}, rs.server.udp()...); err != nil {
-		rs.server.log().Warn("dhcp: filter of relay agents", "error", err)
+		rs.server.log().Warn("dhcp: socket filter for relay agents failed", "error", err)
 	}
 }
 

@@ -174,7 +174,7 @@ func (s *Server) pause(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.log().Warn("dhcp: read", "interface", s.Interface, "error", err)
+	s.log().Warn("dhcp: socket read failed", "interface", s.Interface, "error", err)
 	_ = wait.Sleep(ctx, 100*time.Millisecond)
 }
 

@@ -209,9 +209,9 @@ func (v *service) noteRouters() {
 	before := int(v.known.Swap(int32(len(known))))
 	switch {
 	case before == 0 && len(known) > 0 && v.lines.Allow(slog.LevelInfo, "router"):
-		v.Log.Info("another router is on the wire: router solicitations are left to it",
+		v.Log.Info("another router found: leaving router solicitations to it",
 			"interface", v.Interface, "router", known[0].addr, "mac", known[0].mac, "unless silent for", routerCounts)
 	case before > 0 && len(known) == 0 && v.lines.Allow(slog.LevelInfo, "no router"):
-		v.Log.Info("no other router is on the wire: router solicitations are answered", "interface", v.Interface)
+		v.Log.Info("no other router found: answering router solicitations", "interface", v.Interface)
 	}
 }

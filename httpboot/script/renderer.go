@@ -233,7 +233,7 @@ func (r *Renderer) write(s *script, d dialect) error {
 		s.Problem = err.Error()
 	}
 	if err := r.Boots.Step(s.MAC, "", boots.Event{Step: boots.StepScript, Error: s.Problem}); err != nil {
-		r.Log.Warn("a step of a boot is not recorded", "mac", s.MAC.String(), "step", string(boots.StepScript), "err", err.Error())
+		r.Log.Warn("boot step not recorded", "mac", s.MAC.String(), "step", string(boots.StepScript), "err", err.Error())
 	}
 	return err
 }

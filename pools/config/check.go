@@ -179,7 +179,7 @@ func (c *checker) nodeFacing(s *pools.Server) {
 	case t.Cert == "" || t.Key == "":
 		c.failf("server.nodeTLS", "nodeTLS: {cert: node.crt, key: node.key}, or leave it out for a key of drover's own", "server.nodeTLS needs both cert and key")
 	case s.HTTPS == "":
-		c.failf("server.nodeTLS", `https: ":443"`, "server.nodeTLS is of no use without server.https")
+		c.failf("server.nodeTLS", `https: ":443"`, "server.nodeTLS has no effect without server.https")
 	}
 	if n := s.MaxConcurrentImages; n < 1 || n > 65536 {
 		c.failf("server.maxConcurrentImages", "64 suits most networks", "server.maxConcurrentImages %d is not from 1 to 65536", n)

@@ -54,7 +54,7 @@ func (c *checker) hostedDefaults(cl *pools.Cluster) {
 func (c *checker) controlPlane(path, about string, cl pools.Cluster) {
 	if cl.ControlPlane == nil {
 		if cl.DeletionPolicy != "" {
-			c.failf(path+".deletionPolicy", "remove it, or add controlPlane: {version: ...}", "%s: deletionPolicy is of no use without a controlPlane", about)
+			c.failf(path+".deletionPolicy", "remove it, or add controlPlane: {version: ...}", "%s: deletionPolicy has no effect without a controlPlane", about)
 		}
 		return
 	}

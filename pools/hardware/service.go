@@ -128,7 +128,7 @@ func (s *Service) startSyncs(ctx context.Context, all *sync.WaitGroup) {
 		if _, ok := farm.Chassis(name); !ok {
 			old.stop()
 			delete(s.syncs, name)
-			s.Log.Info("chassis is not in the config any more, its nodes stay", "chassis", name)
+			s.Log.Info("chassis removed from the config, its nodes stay", "chassis", name)
 		}
 	}
 }

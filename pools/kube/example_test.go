@@ -21,5 +21,5 @@ func ExampleClusters_Join() {
 	_, err := clusters.Join(context.Background(), plan, netip.MustParseAddr("10.28.36.173"), "")
 	fmt.Println(err)
 	// Output:
-	// cluster "tenant-a": connect: its kubeconfig is of no use: stat testdata/tenant-a.kubeconfig: no such file or directory
+	// cluster "tenant-a": connect: its kubeconfig cannot be used: stat testdata/tenant-a.kubeconfig: no such file or directory
 }

@@ -250,7 +250,7 @@ func (c *Clusters) waitReady(ctx context.Context, j *joining) {
 		t.mover.Arrived(j.plan)
 	}
 	for delay := time.Second; failed != nil; delay = min(2*delay, 30*time.Second) {
-		log.Warn("labels and taints are not set", "err", failed)
+		log.Warn("labels and taints not set", "err", failed)
 		if errors.Is(failed, node.ErrUnmarked) || apierrors.IsForbidden(failed) || apierrors.IsInvalid(failed) || wait.Sleep(ctx, delay) != nil {
 			return
 		}

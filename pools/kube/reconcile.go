@@ -55,7 +55,7 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 				c.OnReconcile(t.Conf.Name, changed, err)
 			}
 			if changed > 0 {
-				log.Info("labels and taints follow the config", "nodes", changed)
+				log.Info("labels and taints updated", "nodes", changed)
 			}
 			if err == nil {
 				break
@@ -63,7 +63,7 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 			if _, refused := errors.AsType[*cluster.RefusedError](err); refused {
 				longest = maxRefusedDelay
 			}
-			log.Warn("labels and taints do not follow the config yet", "err", err, "again", delay)
+			log.Warn("labels and taints not updated yet", "err", err, "again", delay)
 			_ = wait.Sleep(t.ctx, delay)
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Clusters) reconcile(ctx context.Context, t *tenant) (changed int, err e
 		return err
 	})
 	if unknowns > 0 && err == nil {
-		c.log().Info("Nodes that drover made and that no config names stay in the cluster", "cluster", t.Conf.Name, "count", unknowns, "nodes", unknown)
+		c.log().Info("Nodes that drover made stay in the cluster: no config names them", "cluster", t.Conf.Name, "count", unknowns, "nodes", unknown)
 	}
 	return changed, err
 }
@@ -108,7 +108,7 @@ func (c *Clusters) reconcileNode(ctx context.Context, t *tenant, n *corev1.Node)
 	reg, err := node.Settings(p)
 	if err != nil {
 		// No error, since a retry is useless: the operator has to correct the config.
-		c.log().Warn("labels and taints cannot be those of a Node", "node", n.Name, "cluster", t.Conf.Name, "err", err)
+		c.log().Warn("invalid labels or taints", "node", n.Name, "cluster", t.Conf.Name, "err", err)
 		return true, false, nil
 	}
 	changed, err = reg.Apply(ctx, t.Cluster, n, c.sealKey(), node.Applied{})

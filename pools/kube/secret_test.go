@@ -136,7 +136,7 @@ func TestSecrets(t *testing.T) {
 		{"token, and nobody knows where", "", "", map[string]string{"ca.crt": ca, "token": "tok"}, "name the API server with clusters[].endpoint"},
 		{"CA alone", "", host, map[string]string{"ca.crt": ca}, "neither tls.crt and tls.key nor a token"},
 		{"no kubeconfig", "", "", map[string]string{"value": "secret-words: ["}, `its "value" is no kubeconfig`},
-		{"empty", "", "", map[string]string{"value": ""}, "its kubeconfig is of no use: its current-context leads to no API server"},
+		{"empty", "", "", map[string]string{"value": ""}, "its kubeconfig cannot be used: its current-context leads to no API server"},
 		{"huge", "", "", map[string]string{"value": strings.Repeat("#", 1<<20+1)}, "larger than 1048576 bytes"},
 		{"a program", "", "", map[string]string{"value": user("exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}")}, `its user "u" runs a program (exec)`},
 		{"a provider", "", "", map[string]string{"value": user("auth-provider: {name: gcp}")}, `its user "u" has an auth-provider`},
@@ -189,7 +189,7 @@ func TestSecretChanges(t *testing.T) {
 	admin.set("GET secrets", fail(500, "InternalError", "no leader"))
 	admin.set("WATCH secrets", fail(500, "InternalError", "no leader"))
 	admin.CloseClientConnections()
-	fixture.Eventually(t, "the outage noticed", func() bool { return strings.Contains(log.String(), "the Secret of a cluster cannot be read") })
+	fixture.Eventually(t, "the outage noticed", func() bool { return strings.Contains(log.String(), "cannot read cluster Secret") })
 	if err := joins(t, c); err != nil {
 		t.Errorf("during an outage of the admin cluster: %v", err)
 	}
@@ -198,7 +198,7 @@ func TestSecretChanges(t *testing.T) {
 	admin.set("WATCH secrets", nil)
 	fixture.Eventually(t, "the deletion noticed", func() bool {
 		err := joins(t, c)
-		return err != nil && strings.Contains(err.Error(), `cluster "tenant-a": connect: its kubeconfig is of no use: there is no Secret`)
+		return err != nil && strings.Contains(err.Error(), `cluster "tenant-a": connect: its kubeconfig cannot be used: there is no Secret`)
 	})
 	clock.seconds.Add(60)
 	if err := c.Check(t.Context())["tenant-a"]; err == nil || !strings.Contains(err.Error(), "there is no Secret") {

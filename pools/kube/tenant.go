@@ -121,7 +121,7 @@ func (c *Clusters) openRenewed() {
 	}
 	var err error
 	if c.renewed, err = credentials.Open(filepath.Join(c.State, renewedFile), c.now); err != nil {
-		c.log().Warn("renewed tokens for clusters are lost: those of the kubeconfigs are in use", "err", err)
+		c.log().Warn("renewed cluster tokens are lost: using those of the kubeconfigs", "err", err)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestKubeconfigs(t *testing.T) {
 		want       string
 	}{
 		{"good", "a.kubeconfig", good, ""},
-		{"none named", "", nil, "its kubeconfig is of no use: none is named in the config"},
+		{"none named", "", nil, "its kubeconfig cannot be used: none is named in the config"},
 		{"missing", "missing", nil, "no such file"},
 		{"empty", "empty", []byte{}, "its current-context leads to no API server"},
 		{"not YAML", "binary", []byte("\x00\x01"), "binary"},

@@ -40,7 +40,7 @@ func (s *Store) open(dir string, o Options) error {
 	}
 	if s.engine.AcceptLoss {
 		err := os.Remove(accept)
-		s.log.Warn("went on without what is damaged or missing", "file", accept, "err", err)
+		s.log.Warn("started without what is damaged or missing", "file", accept, "err", err)
 	}
 	return nil
 }

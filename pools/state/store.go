@@ -195,7 +195,7 @@ func (s *Store) flush(what string, flush func() error) {
 	s.failed = text
 	s.mu.Unlock()
 	if err != nil && isNew {
-		s.log.Error("not stored, trying again", "what", what, "err", err)
+		s.log.Error("state write failed, trying again", "what", what, "err", err)
 	}
 }
 

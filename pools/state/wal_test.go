@@ -235,7 +235,7 @@ func TestSnapshotFails(t *testing.T) {
 	}
 	fixture.Eventually(t, "three attempts failed", func() bool {
 		renew()
-		return strings.Count(log.String(), "no new snapshot of the state, trying again") >= 3
+		return strings.Count(log.String(), "state snapshot failed, trying again") >= 3
 	})
 	if got, want := names(t, dir), []string{"drover.1.log", "drover.1.snap", "drover.2.log", "drover.db"}; !slices.Equal(got, want) {
 		t.Errorf("got the files %q, want %q", got, want)
@@ -446,7 +446,7 @@ func TestAsyncWritesAreNotForgotten(t *testing.T) {
 	s.Leases.Release(plan(2), addr(2), epoch)
 	release()
 	wait()
-	fixture.Eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), `msg="not stored" writes=1`) })
+	fixture.Eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), `msg="state write failed" writes=1`) })
 	n := 0
 	fixture.Eventually(t, "the end of the lease is on disk", func() bool {
 		n++
@@ -485,7 +485,7 @@ func TestSlowDisk(t *testing.T) {
 			t.Errorf("while the disk works at a write, the log is\n%swant %q", got, want)
 		}
 		time.Sleep(time.Second)
-		if got, want := log.String(), "the disk took a write at last"; !strings.Contains(got, want) {
+		if got, want := log.String(), "disk writes work again"; !strings.Contains(got, want) {
 			t.Errorf("then the log is\n%swant %q", got, want)
 		}
 		if err := <-stored; err != nil {

@@ -64,7 +64,7 @@ func (b *bmcFlags) base(cmd *cobra.Command) func() (bmc.Login, error) {
 			cli.Note(cmd.ErrOrStderr(), address, "pinned "+print+" at first use")
 		}
 		broken := func(place string) {
-			cli.Note(cmd.ErrOrStderr(), place, "a broken line of pinned keys is left out: remove it")
+			cli.Note(cmd.ErrOrStderr(), place, "ignoring a malformed line of pinned keys: remove it")
 		}
 		l.HostKeys = &bmc.Pins{Path: b.knownHosts, OnNew: pinned, OnBroken: broken}
 		l.Certs = &bmc.Pins{Path: b.knownCerts, OnNew: pinned, OnBroken: broken}

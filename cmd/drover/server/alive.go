@@ -21,7 +21,7 @@ func (s *Server) tellSystemd(ctx context.Context) (end func()) {
 			err = systemd.Watch(alive, func() { s.Machines.At(netip.IPv4Unspecified()) })
 		}
 		if err != nil {
-			s.log.Warn("systemd does not hear how the server is", "err", err)
+			s.log.Warn("cannot notify systemd", "err", err)
 		}
 	})
 	told.Go(func() {

@@ -145,7 +145,7 @@ func TestLeaseIsReadAtTheScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	read := func() int { return strings.Count(log.String(), "the Lease of a node that boots cannot be read") }
+	read := func() int { return strings.Count(log.String(), "cannot read the Lease of a booting node") }
 	m1 := boots.Record{MAC: pools.MAC{0x52, 0x54, 0, 0x77, 1, 1}}
 	s.reached(m1, boots.StepTime{Step: boots.StepDiscover})
 	s.reached(boots.Record{MAC: pools.MAC{2}}, boots.StepTime{Step: boots.StepScript}) // unknown, and of no cluster

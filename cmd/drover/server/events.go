@@ -145,7 +145,7 @@ func (s *Server) nodeReady(p *resolve.Plan, _ time.Time) {
 // step adds a step that the server observed to the current boot of a machine.
 func (s *Server) step(mac pools.MAC, e boots.Event) {
 	if err := s.Store.Boots.Step(mac, "", e); err != nil {
-		s.log.Debug("step of no boot", "mac", mac, "step", e.Step, "err", err)
+		s.log.Debug("step without a boot", "mac", mac, "step", e.Step, "err", err)
 	}
 }
 

@@ -18,7 +18,7 @@ func (s *Server) newHardware(dir string) *hardware.Service {
 		h.Log.Info("pinned at first use", "address", address, "fingerprint", fingerprint)
 	}
 	broken := func(place string) {
-		h.Log.Warn("a broken line of pinned keys is left out: remove it", "line", place)
+		h.Log.Warn("ignoring a malformed line of pinned keys: remove it", "line", place)
 	}
 	h.Drain = s.clusters.Drain
 	h.Firmware = func(mac pools.MAC) pools.Firmware {

@@ -65,7 +65,7 @@ func (s *Server) listenSocket() []net.Listener {
 	}
 	l, err := s.Web.ListenSocket()
 	if err != nil {
-		s.log.Error("server.socket is not there for the people of this host", "path", s.Web.Socket.Path, "err", err)
+		s.log.Error("cannot open server.socket", "path", s.Web.Socket.Path, "err", err)
 		return nil
 	}
 	return []net.Listener{l}

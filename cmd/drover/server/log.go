@@ -158,7 +158,7 @@ func NewLogger(w *LogWriter, format, level string) (*slog.Logger, error) {
 	}
 	w.report = func(lines int) []byte {
 		var b bytes.Buffer
-		slog.New(handler(&b)).Error("lines of the log were dropped: they came faster than they could be written", "lines", lines)
+		slog.New(handler(&b)).Error("log lines dropped: they came faster than they could be written", "lines", lines)
 		return b.Bytes()
 	}
 	return slog.New(handler(w)), nil

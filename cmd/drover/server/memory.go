@@ -17,15 +17,15 @@ import (
 // the kernel ends a process that exceeds the limit. A tenth is left for what is not heap.
 func LimitMemory(log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
-		log.Info("memory limit is that of GOMEMLIMIT", "bytes", debug.SetMemoryLimit(-1))
+		log.Info("memory limit from GOMEMLIMIT", "bytes", debug.SetMemoryLimit(-1))
 		return
 	}
 	limit, err := cgroupMemory(os.DirFS("/"))
 	switch {
 	case errors.Is(err, errUnseen):
-		log.Warn("the memory limit of the cgroup cannot be seen: set GOMEMLIMIT if there is one", "err", err)
+		log.Warn("cannot see the memory limit of the cgroup: set GOMEMLIMIT if there is one", "err", err)
 	case err != nil:
-		log.Warn("the memory limit of the cgroup cannot be read; set GOMEMLIMIT", "err", err)
+		log.Warn("cannot read the memory limit of the cgroup; set GOMEMLIMIT", "err", err)
 	case limit == 0:
 		log.Info("no memory limit: the cgroup has none, and GOMEMLIMIT is not set")
 	default:

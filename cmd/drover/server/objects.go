@@ -44,7 +44,7 @@ func (s *Server) lastObjects(dir string, farm *resolve.Farm) []*configobjects.Ob
 	}
 	all, err := configobjects.Load(filepath.Join(dir, objectsFile), namespace)
 	if err != nil {
-		s.log.Error("the objects of the admin cluster that were in force are lost: the farm is that of the config file until they are read again", "err", err)
+		s.log.Error("stored objects of the admin cluster are lost: only the config file is active until they are read again", "err", err)
 	}
 	return all
 }
@@ -90,7 +90,7 @@ func (s *Server) saveObjects() {
 		return
 	}
 	if err := configobjects.Save(s.objects.file, s.objects.Namespace, s.Live.Objects().InForce); err != nil {
-		s.log.Error("the objects in force are not stored: after a restart older ones are in force until the admin cluster answers", "err", err)
+		s.log.Error("active objects not stored: after a restart older ones are active until the admin cluster answers", "err", err)
 	}
 }
 

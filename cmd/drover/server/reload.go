@@ -58,7 +58,7 @@ func (s *Server) watchConfig(ctx context.Context) error {
 				changed.Reset(settle)
 			}
 		case err := <-errs:
-			s.log.Warn("inotify has lost changes: the config file is polled", "every", pollEvery, "err", err)
+			s.log.Warn("inotify lost events: polling the config file", "every", pollEvery, "err", err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (s *Server) notify() (events chan fsnotify.Event, errs chan error, follow, 
 		}
 		err = errors.Join(err, watcher.Close())
 	}
-	s.log.Warn("no inotify on this host: the config file is polled (see sysctl fs.inotify.max_user_instances)", "every", pollEvery, "err", err)
+	s.log.Warn("no inotify on this host: polling the config file (see sysctl fs.inotify.max_user_instances)", "every", pollEvery, "err", err)
 	return nil, nil, func() {}, func() {}
 }
 
@@ -87,7 +87,7 @@ func (s *Server) notify() (events chan fsnotify.Event, errs chan error, follow, 
 func (s *Server) Reload(why string) error {
 	if err := s.Live.Reload(); err != nil {
 		s.metrics.Reloaded(false)
-		s.log.Error("config not reloaded, the old one stays in force", "why", why, "err", err)
+		s.log.Error("config not reloaded, the previous one stays active", "why", why, "err", err)
 		return err
 	}
 	s.farmChanged()
@@ -151,7 +151,7 @@ func (s *Server) warnLeased() {
 	}
 	all := s.Live.Leased()
 	for _, e := range all[:min(len(all), maxWarnings)] {
-		s.log.Warn("a node gets its address only when the lease of another machine has ended", "node", e.Node, "err", e)
+		s.log.Warn("node waits for its address: another machine leases it", "node", e.Node, "err", e)
 	}
 	if n := len(all) - maxWarnings; n > 0 {
 		s.log.Warn("more nodes wait for addresses that other machines lease", "nodes", n)

@@ -27,12 +27,12 @@ func finishRestore(o Options) (*backup.Backup, error) {
 	}
 	if o.Restore != nil {
 		if err := backup.Accept(o.State, o.Restore.SHA256); err != nil {
-			o.Log.Error("the backup is not restored: the state is as it was", "err", err)
+			o.Log.Error("backup not restored: the state is unchanged", "err", err)
 		}
 	}
 	b, err := backup.Finish(o.State)
 	if b != nil {
-		o.Log.Warn("the state is that of a backup", "created", b.Created, "version", b.Version)
+		o.Log.Warn("state restored from a backup", "created", b.Created, "version", b.Version)
 	}
 	return b, err
 }
@@ -44,7 +44,7 @@ func (s *Server) recordRestore(o Options, b *backup.Backup) {
 	if backup.IsProposed(o.State) {
 		go func() {
 			if err := backup.Withdraw(o.State); err != nil {
-				s.log.Warn("not removed", "file", backup.Proposed, "err", err)
+				s.log.Warn("proposed backup not removed", "file", backup.Proposed, "err", err)
 			}
 		}()
 	}

@@ -142,7 +142,7 @@ func New(o Options) (*Server, error) {
 	s.recordRestore(o, restored)
 	if s.Live, err = config.NewLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
-			s.log.Error("the config file is refused: this server starts from the last good one", "copy", source.Copy, "err", refused)
+			s.log.Error("config file refused: starting from the last good one", "copy", source.Copy, "err", refused)
 		}
 		err = s.assemble(o, imagebuild.Open(o.Images))
 	}
@@ -355,7 +355,7 @@ func (s *Server) listen() (map[string]func(context.Context) error, error) {
 		return nil, fmt.Errorf("api: %w", network.InUse(err))
 	}
 	if err := localserver.Write(s.stateDir, people.Addr(), s.apiCert); err != nil {
-		s.log.Error("the commands of this host do not learn where the API is", "err", err)
+		s.log.Error("cannot write api.addr", "err", err)
 	}
 	sockets := s.listenSocket()
 	serve["api"] = func(ctx context.Context) error { return s.Web.Serve(ctx, people, sockets...) }

@@ -106,7 +106,7 @@ func (s *Server) releaseSockets() {
 func (s *Server) inheritSockets() *network.Inherited {
 	all, err := systemd.Stored()
 	if err != nil {
-		s.log.Warn("not all sockets of the process before are in use", "err", err)
+		s.log.Warn("not all inherited sockets are in use", "err", err)
 	}
 	return network.Inherit(all)
 }

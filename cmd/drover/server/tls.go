@@ -46,7 +46,7 @@ func (s *Server) nodeTLS(dir string, farm *resolve.Farm) (*httpboot.TLS, error) 
 	if err != nil {
 		return nil, fmt.Errorf("server.nodeTLS: %w", err)
 	}
-	s.log.Info("nodes get config and join by HTTPS", "url", farm.SecureURL(), "pin", pin)
+	s.log.Info("node listener with TLS", "url", farm.SecureURL(), "pin", pin)
 	return side, nil
 }
 
@@ -98,7 +98,7 @@ func (s *Server) certify(dir string, farm *resolve.Farm) error {
 	s.metrics.CertificateEnd("api", func() time.Time { return source.Current().Leaf.NotAfter })
 	s.Web.TLS = certificate.Config(source)
 	s.Web.API.Pin = func() string { return certificate.Pin(source.Pinned()) }
-	s.log.Info("people reach the API by HTTPS", "api", farm.Config.Server.API, "pin", s.Web.API.Pin())
+	s.log.Info("API listening with TLS", "api", farm.Config.Server.API, "pin", s.Web.API.Pin())
 	return nil
 }
 

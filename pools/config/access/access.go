@@ -118,7 +118,7 @@ func certificates(s *pools.Server, fail func(path, hint, format string, args ...
 	const at = "server.clientCertificates"
 	c := s.ClientCertificates
 	if s.APITLS == nil {
-		fail(at, "apiTLS: {cert: api.crt, key: api.key}", "%s is of no use without server.apiTLS", at)
+		fail(at, "apiTLS: {cert: api.crt, key: api.key}", "%s has no effect without server.apiTLS", at)
 	}
 	if c.CA == "" {
 		fail(at, "ca: people-ca.crt", "%s has no ca", at)

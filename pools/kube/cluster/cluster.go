@@ -115,7 +115,7 @@ func (c *Cluster) Client() kubernetes.Interface {
 	}
 	err := &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is not read yet", Retry: RetrySoon}
 	if c.problem != nil {
-		err = &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig is of no use", Err: c.problem, Retry: RetryLater}
+		err = &Error{Cluster: c.Conf.Name, Doing: "connect", Hint: "its kubeconfig cannot be used", Err: c.problem, Retry: RetryLater}
 	}
 	if why := err.Error(); c.failing == nil || c.failingWhy != why {
 		c.failing, c.failingWhy = failing{err}.client(), why

@@ -29,7 +29,7 @@ func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Log
 		Deleted: func(*corev1.Secret) { c.use(nil, log) },
 		Tried: func(_ string, err error) {
 			if err != nil && ctx.Err() == nil && c.setUnreadable(c.adminError(err)) {
-				log.Warn("the Secret of a cluster cannot be read", "err", err)
+				log.Warn("cannot read cluster Secret", "err", err)
 			}
 		},
 	})
@@ -55,7 +55,7 @@ func (c *Cluster) use(s *corev1.Secret, log *slog.Logger) {
 	ref := c.Conf.SecretRef
 	if s == nil {
 		if c.client != nil {
-			log.Warn("the Secret of a cluster is gone: nodes cannot join it", "secret", ref.Namespace+"/"+ref.Name)
+			log.Warn("cluster Secret is gone: nodes cannot join the cluster", "secret", ref.Namespace+"/"+ref.Name)
 		}
 		c.client, c.source = nil, nil
 		c.problem = fmt.Errorf("there is no %s", secretName(ref))
@@ -75,10 +75,10 @@ func (c *Cluster) use(s *corev1.Secret, log *slog.Logger) {
 			c.client, c.source, c.problem = client, conf, nil
 			return
 		}
-		err = fmt.Errorf("its kubeconfig is of no use: %w", err)
+		err = fmt.Errorf("its kubeconfig cannot be used: %w", err)
 	}
 	c.problem = fmt.Errorf("%s: %w", secretName(ref), err)
-	log.Warn("the Secret of a cluster is of no use", "err", c.problem, "earlier credentials in force", c.client != nil)
+	log.Warn("cluster Secret has no usable kubeconfig", "err", c.problem, "earlier credentials in force", c.client != nil)
 }
 
 // setUnreadable records that the Secret cannot be read, and reports whether the error

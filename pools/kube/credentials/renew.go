@@ -95,7 +95,7 @@ func (r *Renewer) look(ctx context.Context) {
 		return
 	}
 	r.postpone(bearer.Used, old.End.Sub(now))
-	r.Log.Warn("drover's token for a cluster is not renewed", "until", old.End.UTC().Format(time.RFC3339), "again in", r.delay, "err", err)
+	r.Log.Warn("drover's token for a cluster not renewed", "until", old.End.UTC().Format(time.RFC3339), "again in", r.delay, "err", err)
 }
 
 // postpone sets the time of the next try, twice as far away as the one before. There are
@@ -144,7 +144,7 @@ func (r *Renewer) store(given, token string) (where string, err error) {
 			return "its kubeconfig", nil
 		}
 		if !errors.Is(err, errForeign) {
-			r.Log.Debug("the kubeconfig of a cluster cannot be written", "err", err)
+			r.Log.Debug("cannot write the kubeconfig of a cluster", "err", err)
 		}
 	}
 	if err := r.Store.Set(r.Cluster.Conf.Name, given, token); err != nil {

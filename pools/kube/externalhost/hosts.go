@@ -98,7 +98,7 @@ func (h *Hosts) Run(ctx context.Context) {
 		if err := h.Reconcile(ctx); err != nil && ctx.Err() == nil {
 			delay = retryInterval
 			if said != err.Error() {
-				h.log.Warn("hosts outside the cluster are not as the config has them", "err", err)
+				h.log.Warn("reconciling external hosts failed", "err", err)
 			}
 			said = err.Error()
 		} else {
@@ -292,7 +292,7 @@ func (h *Hosts) reconcileHost(ctx context.Context, host pools.ExternalHost, netw
 		seen.used = append(seen.used, podCIDR)
 		seen.networks[host.Name] = podCIDR
 	}
-	h.log.Info("host outside the cluster has a Node", "host", host.Name, "podCIDR", podCIDR)
+	h.log.Info("external host has a Node", "host", host.Name, "podCIDR", podCIDR)
 	return made.UID, nil
 }
 

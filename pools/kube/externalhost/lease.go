@@ -43,7 +43,7 @@ func (h *Hosts) renew(ctx context.Context) {
 			}
 			if err := h.renewOne(ctx, name, uid); err != nil {
 				if errs++; ctx.Err() == nil && !failed {
-					h.log.Warn("the Lease of a host outside the cluster is not renewed", "host", name, "err", err)
+					h.log.Warn("Lease of an external host not renewed", "host", name, "err", err)
 				}
 				continue
 			}

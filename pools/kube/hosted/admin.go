@@ -57,7 +57,7 @@ func (c *Controller) connect(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		c.setProblem(fmt.Errorf("the admin cluster's kubeconfig is of no use, so this server keeps no tenant: %w", err))
+		c.setProblem(fmt.Errorf("the admin cluster's kubeconfig cannot be used, so this server keeps no tenant: %w", err))
 		if err := wait.Sleep(ctx, delay); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (c *Controller) setProblem(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil && (c.problem == nil || c.problem.Error() != err.Error()) {
-		c.log().Warn("control planes of tenants are not kept", "err", err)
+		c.log().Warn("tenant control planes are not being reconciled", "err", err)
 	}
 	c.problem = err
 }
@@ -133,7 +133,7 @@ func (l *lock) report(ctx context.Context, err error) {
 	case err != nil && !apierrors.IsNotFound(err):
 		l.c.setProblem(fmt.Errorf("the Lease %s of the leader cannot be read, so this server keeps no tenant: %w", l.Describe(), err))
 	case l.unread != nil:
-		l.c.setProblem(fmt.Errorf("the admin cluster's kubeconfig is of no use, and the one before stays in force: %w", l.unread))
+		l.c.setProblem(fmt.Errorf("the admin cluster's kubeconfig cannot be used, and the one before stays in force: %w", l.unread))
 	default:
 		l.c.setProblem(nil)
 	}

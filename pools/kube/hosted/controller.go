@@ -168,13 +168,13 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) lead(ctx context.Context) {
 	c.leading.Lock()
 	defer c.leading.Unlock()
-	c.log().Info("this server keeps the control planes of tenants")
+	c.log().Info("reconciling tenant control planes")
 	workers := map[string]*worker{}
 	defer func() {
 		for _, w := range workers {
 			w.end()
 		}
-		c.log().Info("this server no longer keeps the control planes of tenants")
+		c.log().Info("stopped reconciling tenant control planes")
 	}()
 	c.mu.Lock()
 	clear(c.status) // others may have led since
@@ -193,7 +193,7 @@ func (c *Controller) lead(ctx context.Context) {
 				failing = pause{}
 			case ctx.Err() == nil:
 				if c.lines.Allow(slog.LevelWarn, "removal") {
-					c.log().Warn("control planes of removed tenants remain", "err", err)
+					c.log().Warn("control planes of removed tenants not deleted", "err", err)
 				}
 				again = failing.next(c.now(), "removal", quickRound)
 			}
@@ -280,7 +280,7 @@ func (w *worker) run(ctx context.Context) {
 			return
 		}
 		if err != nil && err.Error() != problem {
-			w.log.Warn("control plane is not as it should be", "err", err)
+			w.log.Warn("reconciling control plane failed", "err", err)
 		}
 		problem = ""
 		if err != nil {

@@ -102,7 +102,7 @@ func (w *worker) inTenant(ctx context.Context, k *keys) error {
 	}
 	err = w.serve(ctx, k)
 	if _, ok := errors.AsType[*missing](err); ok {
-		w.log.Warn("an object in the tenant is gone, and is made again", "err", err)
+		w.log.Warn("tenant object is gone: creating it again", "err", err)
 		w.tenant.applied = ""
 		err = w.serve(ctx, k)
 	}

@@ -70,7 +70,7 @@ func (l *Leases) Start(node string, spawn func(func(context.Context)) bool) {
 	read := func(ctx context.Context) {
 		defer l.reads.Release(1)
 		if _, err := l.begin(ctx, node); err != nil {
-			l.log.Debug("the Lease of a node that boots cannot be read", "node", node, "cluster", l.c.Conf.Name, "err", err)
+			l.log.Debug("cannot read the Lease of a booting node", "node", node, "cluster", l.c.Conf.Name, "err", err)
 		}
 	}
 	if !spawn(read) {
@@ -186,7 +186,7 @@ func (l *Leases) Living(ctx context.Context, node string) (again time.Duration, 
 		if ctx.Err() != nil { // it may answer the next time
 			return cluster.RetrySoon, nil
 		}
-		l.log.Debug("whether the kubelet of a node that boots lives is not known", "node", node, "cluster", l.c.Conf.Name, "err", err)
+		l.log.Debug("cannot tell whether the kubelet of a booting node is alive", "node", node, "cluster", l.c.Conf.Name, "err", err)
 		return 0, nil
 	}
 	var first Lease

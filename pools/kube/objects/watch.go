@@ -165,7 +165,7 @@ func (w *Watcher) tried(ctx context.Context, kind pools.ObjectKind, verb string,
 	w.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		w.Log.Warn("objects cannot be read: the last ones stay in force", "kind", kind, "err", err)
+		w.Log.Warn("cannot read objects: the last ones stay active", "kind", kind, "err", err)
 	case err == nil && before != nil:
 		w.Log.Info("objects can be read again", "kind", kind)
 	}
@@ -298,10 +298,10 @@ func (w *Watcher) set(desired []*objects.Object) {
 	w.problem = err
 	w.mu.Unlock()
 	if news {
-		w.Log.Error("objects not put in force, the ones before stay", "err", err)
+		w.Log.Error("objects not applied, the previous ones stay active", "err", err)
 	}
 	if err == nil {
-		w.Log.Info("objects in force", "objects", len(choice.InForce), "wrong", len(choice.Wrong), "deleted but needed", len(choice.Kept))
+		w.Log.Info("objects applied", "objects", len(choice.InForce), "wrong", len(choice.Wrong), "deleted but needed", len(choice.Kept))
 		if w.Changed != nil {
 			w.Changed(choice)
 		}

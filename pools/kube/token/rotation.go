@@ -144,7 +144,7 @@ func (r *Rotation) rotate(ctx context.Context) (next time.Time, err error) {
 	next = r.tokens[0].Minted.Add(r.every)
 	if err := r.trim(ctx); err != nil {
 		next = now.Add(retryDelay)
-		r.log.Warn("an old shared token is still in the cluster", "err", err, "again", retryDelay)
+		r.log.Warn("old shared token not removed from the cluster", "err", err, "again", retryDelay)
 	}
 	return next, nil
 }
@@ -167,7 +167,7 @@ func (r *Rotation) confirm(ctx context.Context) error {
 		return err
 	}
 	if !exists {
-		r.log.Warn("the shared token is not in the cluster any more, or not signed, so another is made", "token", t.ID)
+		r.log.Warn("shared token is gone from the cluster or not signed: minting another", "token", t.ID)
 		if err := r.minter.Delete(ctx, t.Token); err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (r *Rotation) Run(ctx context.Context) {
 	for {
 		next, err := r.rotate(ctx)
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn("the shared join token is not rotated", "err", err, "again", next.Sub(r.now()))
+			r.log.Warn("shared join token not rotated", "err", err, "again", next.Sub(r.now()))
 		}
 		if wait.Sleep(ctx, next.Sub(r.now())) != nil {
 			return

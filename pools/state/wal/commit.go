@@ -210,7 +210,7 @@ func (l *Log) rotated(err error) {
 	l.retry = time.Now().Add(retryPause)
 	l.wakeSoon()
 	if n := l.health.attempts; !errors.Is(err, ErrClosed) && (n <= 3 || n%60 == 0) {
-		l.Logger.Error("no new snapshot of the state, trying again", "err", err)
+		l.Logger.Error("state snapshot failed, trying again", "err", err)
 	}
 }
 
@@ -234,10 +234,10 @@ func (l *Log) finish(b batch, err error) {
 	}
 	l.finished.Broadcast()
 	l.mu.Unlock()
-	if err != nil && b.async > 0 && l.lines.Allow(slog.LevelError, "not stored") {
-		l.Logger.Error("not stored", "writes", b.async, "err", err)
+	if err != nil && b.async > 0 && l.lines.Allow(slog.LevelError, "state write failed") {
+		l.Logger.Error("state write failed", "writes", b.async, "err", err)
 	}
-	if missed > 0 && l.lines.Allow(slog.LevelError, "not stored") {
-		l.Logger.Error("not stored", "writes", missed, "err", ErrBusy)
+	if missed > 0 && l.lines.Allow(slog.LevelError, "state write failed") {
+		l.Logger.Error("state write failed", "writes", missed, "err", ErrBusy)
 	}
 }

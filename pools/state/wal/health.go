@@ -59,7 +59,7 @@ func (l *Log) watched(writes int, write func() error) error {
 	l.health.slowSince, l.health.hangs = time.Time{}, false
 	l.mu.Unlock()
 	if !quick {
-		l.Logger.Warn("the disk took a write at last", "dir", l.Dir, "after", time.Since(began).Round(time.Millisecond), "err", err)
+		l.Logger.Warn("disk writes work again", "dir", l.Dir, "after", time.Since(began).Round(time.Millisecond), "err", err)
 	}
 	return err
 }
@@ -75,7 +75,7 @@ func (l *Log) slow(n int, began time.Time, writes int) {
 	if !slow {
 		return
 	}
-	l.Logger.Warn("the disk has not taken a write yet: leases and boots wait for it", "dir", l.Dir, "writes", writes, "after", slowWrite)
+	l.Logger.Warn("disk write takes long: leases and boots wait for it", "dir", l.Dir, "writes", writes, "after", slowWrite)
 	time.AfterFunc(l.Patience-slowWrite, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

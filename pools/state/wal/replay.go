@@ -174,7 +174,7 @@ func (l *Log) checkTail(s segment, content []byte, hasSnapshot bool) error {
 		return l.Lose(false, 0, "%s: cut off at offset %d", s.name, s.end)
 	}
 	if n := len(bytes.TrimRight(tail, "\x00")); n > 0 {
-		l.Logger.Warn("left out the end of a log: a crash cut off its last write, or it is damaged", "file", s.name, "offset", s.end, "bytes", n)
+		l.Logger.Warn("ignoring the end of a log: a crash cut off its last write, or it is damaged", "file", s.name, "offset", s.end, "bytes", n)
 	}
 	return nil
 }

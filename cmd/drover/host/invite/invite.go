@@ -97,7 +97,7 @@ func (i *Invitation) Command() string {
 	return fmt.Sprintf(`printf 'header = "Authorization: Bearer %s"' | curl -fsSk -K - --pinnedpubkey '%s' %s | sh`, i.steps["/"+i.name], i.pin, i.url())
 }
 
-// Serve serves the invitation until the bundle is fetched; nil says that it was. It closes
+// Serve serves the invitation until bundle fetched; nil says that it was. It closes
 // the listener.
 func (i *Invitation) Serve(ctx context.Context) error {
 	lifetime := i.Lifetime
@@ -136,12 +136,12 @@ func (i *Invitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodGet || !i.use(r.URL.Path, r.Header.Get("Authorization")) {
-		i.Log.Warn("a request has no token of the invitation, or one that is used up", "from", from)
+		i.Log.Warn("request without a valid token of the invitation", "from", from)
 		http.Error(w, "no such invitation, or it is used up: drover host invite makes another", http.StatusForbidden)
 		return
 	}
 	if r.URL.Path == "/"+i.name {
-		i.Log.Info("the invitation is used", "from", from)
+		i.Log.Info("invitation used", "from", from)
 		i.serveScript(w)
 		return
 	}
@@ -152,13 +152,13 @@ func (i *Invitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(b.Len()))
 		_, err = w.Write(b.Bytes())
 	} else {
-		i.Log.Error("the bundle cannot be made", "err", err)
-		http.Error(w, "the bundle cannot be made: see the output of drover host invite", http.StatusInternalServerError)
+		i.Log.Error("cannot make the bundle", "err", err)
+		http.Error(w, "cannot make the bundle: see the output of drover host invite", http.StatusInternalServerError)
 	}
 	if err != nil {
 		err = fmt.Errorf("the link is used, and the bundle was not fetched: %w", err)
 	} else {
-		i.Log.Info("the bundle is fetched", "from", from)
+		i.Log.Info("bundle fetched", "from", from)
 	}
 	i.done <- err
 }

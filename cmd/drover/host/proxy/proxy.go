@@ -66,9 +66,9 @@ func (p *Proxy) Set(s backends.State) {
 	}
 	p.mu.Unlock()
 	if s.Problem != "" && s.Problem != before.Problem {
-		p.Log.Warn("connections wait: no pod takes them", "problem", s.Problem)
+		p.Log.Warn("connections wait: no ready pod", "problem", s.Problem)
 	} else if len(s.Backends) > 0 && len(before.Backends) == 0 {
-		p.Log.Info("the Service has pods", "pods", len(s.Backends))
+		p.Log.Info("the Service has ready pods", "pods", len(s.Backends))
 	}
 }
 
@@ -130,7 +130,7 @@ func (p *Proxy) accept(ctx context.Context, l net.Listener, limit chan struct{},
 			return
 		}
 		if lines.Allow(slog.LevelWarn, "accept") {
-			p.Log.Warn("a connection is not accepted", "err", err) // no file descriptors, say
+			p.Log.Warn("accepting a connection failed", "err", err) // no file descriptors, say
 		}
 		if wait.Sleep(ctx, retryInterval) != nil {
 			return
@@ -144,7 +144,7 @@ func (p *Proxy) relay(ctx context.Context, client *net.TCPConn, lines *lograte.L
 	pod, to, err := p.dial(ctx)
 	if err != nil {
 		if lines.Allow(slog.LevelWarn, "no pod") {
-			p.Log.Warn("a connection got no pod", "client", client.RemoteAddr().String(), "err", err)
+			p.Log.Warn("no pod accepted the connection", "client", client.RemoteAddr().String(), "err", err)
 		}
 		_ = client.SetLinger(0) // a reset: an end would look like an empty answer
 		return

@@ -56,7 +56,7 @@ func (o *Own) Open() error {
 		return err
 	}
 	if isNew {
-		o.Log.Info("made the authority of the API's certificate", "file", file)
+		o.Log.Info("made the certificate authority of the API", "file", file)
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: certBlock, Bytes: o.cert.Raw})
 	if old, err := atomicfile.Read(o.File(), maxFile); err != nil || !bytes.Equal(old, public) {

@@ -70,7 +70,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			s.Errors.Warn("lines of kernels are not received", "err", err)
+			s.Errors.Warn("receiving kernel messages failed", "err", err)
 			time.Sleep(errorPause)
 		default:
 			kept := s.receive(buffer[:n], from.Addr().Unmap(), time.Now())

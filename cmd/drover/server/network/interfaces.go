@@ -48,7 +48,7 @@ func (n *Interfaces) Listen() {
 		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR})
 	}
 	if err != nil {
-		n.Log.Warn("changes of network interfaces are polled", "every", pollEvery, "err", err)
+		n.Log.Warn("polling network interfaces", "every", pollEvery, "err", err)
 	}
 }
 
@@ -167,7 +167,7 @@ func (n *Interfaces) Report(name string, err error) {
 			n.waiting = map[string]error{}
 		}
 		n.waiting[name] = err
-		n.Log.Warn("an interface is not served until it is ready", "interface", name, "err", err)
+		n.Log.Warn("interface not served until it is ready", "interface", name, "err", err)
 	}
 }
 

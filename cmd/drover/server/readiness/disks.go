@@ -79,9 +79,9 @@ func (m *Disks) Run(ctx context.Context) error {
 			if failed := err != nil; failed != failing[d] {
 				failing[d] = failed
 				if failed {
-					m.log.Error("directory does not work", "what", d.name, "directory", d.path, "err", err)
+					m.log.Error("directory not usable", "what", d.name, "directory", d.path, "err", err)
 				} else {
-					m.log.Info("directory works again", "what", d.name, "directory", d.path)
+					m.log.Info("directory usable again", "what", d.name, "directory", d.path)
 				}
 			}
 		}

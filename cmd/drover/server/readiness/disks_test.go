@@ -54,7 +54,7 @@ func TestDiskMonitor(t *testing.T) {
 		close(hang)
 		mended.Store(true)
 		time.Sleep(5 * time.Second)
-		if all := m.problems(); len(all) != 0 || strings.Count(log.String(), "directory works again") != 2 {
+		if all := m.problems(); len(all) != 0 || strings.Count(log.String(), "directory usable again") != 2 {
 			t.Errorf("got %+v, and the log\n%s", all, log.String())
 		}
 		cancel()

@@ -123,9 +123,9 @@ func (s *Sender) Run(ctx context.Context) error {
 		for batch := s.batch(); len(batch) > 0 && ctx.Err() == nil; batch = s.batch() {
 			err := s.send(ctx, batch)
 			if err != nil && working && ctx.Err() == nil {
-				s.Log.Warn("boots are not traced: the collector does not take them", "url", s.URL, "err", err)
+				s.Log.Warn("trace export failed", "url", s.URL, "err", err)
 			} else if err == nil && !working {
-				s.Log.Info("boots are traced again", "url", s.URL)
+				s.Log.Info("trace export works again", "url", s.URL)
 			}
 			working = err == nil
 			s.sent(len(batch), err)
