@@ -48,6 +48,7 @@ import (
 
 	"drover/cmd/drover-init/rootfs"
 	"drover/cmd/drover-init/state"
+	"drover/pools"
 )
 
 func main() {
@@ -96,17 +97,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 2
 }
 
-// version returns the version of the source, as the Go toolchain recorded it.
+// version returns the version, and the commit if the Go toolchain recorded it.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			v = s.Value
+	v := pools.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v += ", commit " + s.Value
+			}
 		}
 	}
-	return v + " " + info.GoVersion
+	return v
 }

@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 
 	"deploy":         {},
 	"deploy/package": {},
-	"deploy/sbom":    {},
+	"deploy/sbom":    {"drover/pools"},
 	"deploy/crd":     {"drover/pools", "drover/pools/config/controlplane", "drover/pools/config/decode", "drover/pools/config/externalhost"},
 
 	"pools/hardware": {

@@ -23,6 +23,7 @@ import (
 	"drover/cmd/drover/login"
 	"drover/cmd/drover/node"
 	"drover/cmd/drover/status"
+	"drover/pools"
 	"drover/pools/printable"
 )
 
@@ -70,7 +71,7 @@ them their identity, and lets them join.
 Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 4 server unreachable, 5 refused.`,
 		Example:       "  drover init\n  drover check -c drover.yaml\n  drover serve -c drover.yaml\n  drover status",
-		Version:       version(),
+		Version:       pools.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -80,8 +81,8 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 		newSSHCommand(), newExportCommand(), newApplyCommand(), newVersionCommand(), newManCommand(),
 	)
 	root.AddCommand(hosts.NewCommand())
-	root.AddCommand(backup.Commands(version())...)
-	root.AddCommand(bootfile.Commands(version())...)
+	root.AddCommand(backup.Commands(pools.Version)...)
+	root.AddCommand(bootfile.Commands(pools.Version)...)
 	root.AddCommand(login.Commands()...)
 	root.AddCommand(hardware.Commands()...)
 	root.AddCommand(configfile.Commands()...)

@@ -12,6 +12,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/server"
+	"drover/pools"
 )
 
 func newServeCommand() *cobra.Command {
@@ -62,7 +63,7 @@ func runServer(ctx context.Context, o server.Options, w *server.LogWriter, logFo
 		return &cli.Error{Code: cli.Usage, Err: err}
 	}
 	server.LimitMemory(o.Log)
-	o.Version, o.LinesLost = version(), w.Lost
+	o.Version, o.LinesLost = pools.Version, w.Lost
 	for {
 		err := serveOnce(ctx, o, w)
 		restore, ok := errors.AsType[*server.Restore](err)

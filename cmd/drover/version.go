@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/pools"
 )
 
-// build is what the Go tool recorded of the build.
+// build is the version, and what the Go tool recorded of the build.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -24,12 +25,9 @@ type build struct {
 }
 
 func buildOf(info *debug.BuildInfo) build {
-	b := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: pools.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
 		return b
-	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -42,12 +40,6 @@ func buildOf(info *debug.BuildInfo) build {
 		}
 	}
 	return b
-}
-
-// version returns the version of the module, as the Go tool recorded it.
-func version() string {
-	info, _ := debug.ReadBuildInfo()
-	return buildOf(info).Version
 }
 
 func newVersionCommand() *cobra.Command {

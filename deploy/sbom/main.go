@@ -24,6 +24,8 @@ import (
 	"strings"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
+
+	"drover/pools"
 )
 
 func main() {
@@ -116,9 +118,9 @@ func writeBOM(w io.Writer, programs []program) error {
 	bom := cdx.NewBOM()
 	components, dependencies := map[string]cdx.Component{}, []cdx.Dependency{}
 	for i, p := range programs {
-		ref := packageURL("golang", p.info.Main.Path, p.info.Main.Version) + "#" + strings.TrimPrefix(p.info.Path, p.info.Main.Path+"/")
+		ref := packageURL("golang", p.info.Main.Path, pools.Version) + "#" + strings.TrimPrefix(p.info.Path, p.info.Main.Path+"/")
 		c := cdx.Component{
-			Type: cdx.ComponentTypeApplication, BOMRef: ref, PackageURL: ref, Name: p.name, Version: p.info.Main.Version, Licenses: choices([]string{"Apache-2.0"}),
+			Type: cdx.ComponentTypeApplication, BOMRef: ref, PackageURL: ref, Name: p.name, Version: pools.Version, Licenses: choices([]string{"Apache-2.0"}),
 		}
 		if i == 0 {
 			bom.Metadata = &cdx.Metadata{Component: &c}

@@ -43,7 +43,7 @@ const (
 
 // Config has the content of an image.
 type Config struct {
-	Name     string            // with registry and tag: "localhost/drover:dev"
+	Name     string            // with registry and tag: "localhost/drover:0.1.0"
 	Programs map[string]string // file of the program, by architecture ("amd64")
 	Images   string            // drover's directory of images; default none
 	Loaders  string            // drover's directory of loaders; default none
@@ -55,7 +55,7 @@ type Config struct {
 // Write writes the image as an archive.
 func Write(w io.Writer, c Config) error {
 	if !strings.Contains(c.Name, "/") || len(c.Programs) == 0 {
-		return fmt.Errorf("image %q: want a name with a registry, as in localhost/drover:dev, and a program", c.Name)
+		return fmt.Errorf("image %q: want a name with a registry, as in localhost/drover:0.1.0, and a program", c.Name)
 	}
 	dir, err := os.MkdirTemp("", "drover-server-image-")
 	if err != nil {

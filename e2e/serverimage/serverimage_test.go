@@ -91,12 +91,12 @@ func TestServerImage(t *testing.T) {
 		"roots.pem": "authorities", "notices": "licences",
 	})
 	files := write(t, serverimage.Config{
-		Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/drover"}, Images: src + "/images", Loaders: src + "/loaders",
+		Name: "localhost/drover:0.1.0", Programs: map[string]string{"amd64": src + "/drover"}, Images: src + "/images", Loaders: src + "/loaders",
 		Authorities: src + "/roots.pem", Notices: src + "/notices",
 	})
 	var index, manifest document
 	decode(t, files["index.json"].content, &index)
-	if len(index.Manifests) != 1 || index.Manifests[0].Annotations["io.containerd.image.name"] != "localhost/drover:dev" {
+	if len(index.Manifests) != 1 || index.Manifests[0].Annotations["io.containerd.image.name"] != "localhost/drover:0.1.0" {
 		t.Fatalf("got index %s", files["index.json"].content)
 	}
 	decode(t, blob(files, index.Manifests[0].Digest), &manifest)
@@ -150,7 +150,7 @@ func TestServerImage(t *testing.T) {
 // TestArchitectures: an image of two architectures is an index of both.
 func TestArchitectures(t *testing.T) {
 	src := fixture.Tree(t, map[string]string{"amd64": "a program", "arm64": "another"})
-	files := write(t, serverimage.Config{Name: "localhost/drover:dev", Programs: map[string]string{"arm64": src + "/arm64", "amd64": src + "/amd64"}})
+	files := write(t, serverimage.Config{Name: "localhost/drover:0.1.0", Programs: map[string]string{"arm64": src + "/arm64", "amd64": src + "/amd64"}})
 	var index, both document
 	decode(t, files["index.json"].content, &index)
 	decode(t, blob(files, index.Manifests[0].Digest), &both)
@@ -170,10 +170,10 @@ func TestRefused(t *testing.T) {
 	src := fixture.Tree(t, map[string]string{"drover": ""})
 	for _, c := range []serverimage.Config{
 		{Name: "drover", Programs: map[string]string{"amd64": src + "/drover"}},
-		{Name: "localhost/drover:dev"},
-		{Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/missing"}},
-		{Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/drover"}, Images: src + "/missing"},
-		{Name: "localhost/drover:dev", Programs: map[string]string{"amd64": src + "/drover"}, Authorities: src + "/missing"},
+		{Name: "localhost/drover:0.1.0"},
+		{Name: "localhost/drover:0.1.0", Programs: map[string]string{"amd64": src + "/missing"}},
+		{Name: "localhost/drover:0.1.0", Programs: map[string]string{"amd64": src + "/drover"}, Images: src + "/missing"},
+		{Name: "localhost/drover:0.1.0", Programs: map[string]string{"amd64": src + "/drover"}, Authorities: src + "/missing"},
 	} {
 		if err := serverimage.Write(io.Discard, c); err == nil {
 			t.Errorf("%+v: no error", c)

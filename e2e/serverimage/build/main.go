@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"drover/e2e/serverimage"
+	"drover/pools"
 	"drover/pools/atomicfile"
 )
 
@@ -28,7 +29,7 @@ func run(args []string) error {
 	c := serverimage.Config{Programs: map[string]string{}}
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	out := flags.String("o", "drover-image.tar", "the archive")
-	flags.StringVar(&c.Name, "name", "localhost/drover:dev", "name and tag of the image")
+	flags.StringVar(&c.Name, "name", "localhost/drover:"+pools.Version, "name and tag of the image")
 	flags.StringVar(&c.Images, "images", "", "directory of node images that go into the image")
 	flags.StringVar(&c.Loaders, "loaders", "", "directory of loaders that go into the image")
 	flags.StringVar(&c.Authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "root certificates, PEM: of the package ca-certificates")
