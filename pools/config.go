@@ -216,20 +216,21 @@ const (
 
 // Pool is a group of nodes that boot one image and join one cluster.
 type Pool struct {
-	Name      string    `json:"name"`
-	Cluster   string    `json:"cluster,omitempty"`   // cluster that its nodes join; default: none
-	Role      PoolRole  `json:"role,omitempty"`      // what its nodes are in the cluster; default node
-	Image     string    `json:"image"`               // image that its nodes boot: debian-12, or debian-12@sha256:...
-	Tags      []string  `json:"tags,omitempty"`      // after the tag all, in order
-	Delegates []string  `json:"delegates,omitempty"` // tags that clients limited to the pool may give its nodes, besides the pool's own
-	Nodes     []Node    `json:"nodes,omitempty"`
-	CatchAll  bool      `json:"catchall,omitempty"`  // takes unknown machines; the first pool of the file whose Match and Range fit gets a machine
-	Match     Match     `json:"match,omitzero"`      // catch-all only: which unknown machines; default: all
-	Range     Range     `json:"range,omitzero"`      // catch-all only: the addresses to lease
-	Range6    Range     `json:"range6,omitzero"`     // catch-all only: the IPv6 addresses to lease
-	Lease     Duration  `json:"lease,omitempty"`     // default: the subnet's
-	Broadcast Broadcast `json:"broadcast,omitempty"` // default auto
-	Ignore    bool      `json:"ignore,omitempty"`    // its machines get no answer
+	Name          string    `json:"name"`
+	Cluster       string    `json:"cluster,omitempty"`       // cluster that its nodes join; default: none
+	Role          PoolRole  `json:"role,omitempty"`          // what its nodes are in the cluster; default node
+	Image         string    `json:"image"`                   // image that its nodes boot: debian-12, or debian-12@sha256:...
+	Tags          []string  `json:"tags,omitempty"`          // after the tag all, in order
+	Delegates     []string  `json:"delegates,omitempty"`     // tags that clients limited to the pool may give its nodes, besides the pool's own
+	DelegateNames Strings   `json:"delegateNames,omitempty"` // names that clients limited to the pool may give its nodes, such as team-a-*; default: all
+	Nodes         []Node    `json:"nodes,omitempty"`
+	CatchAll      bool      `json:"catchall,omitempty"`  // takes unknown machines; the first pool of the file whose Match and Range fit gets a machine
+	Match         Match     `json:"match,omitzero"`      // catch-all only: which unknown machines; default: all
+	Range         Range     `json:"range,omitzero"`      // catch-all only: the addresses to lease
+	Range6        Range     `json:"range6,omitzero"`     // catch-all only: the IPv6 addresses to lease
+	Lease         Duration  `json:"lease,omitempty"`     // default: the subnet's
+	Broadcast     Broadcast `json:"broadcast,omitempty"` // default auto
+	Ignore        bool      `json:"ignore,omitempty"`    // its machines get no answer
 
 	// Authoritative is for catch-all pools. False: another server may know the unknown
 	// hardware, which then gets silence in place of a NAK. Default true.

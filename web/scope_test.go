@@ -33,7 +33,7 @@ tags:
   shared: {kernelArgs: quiet}
   blue-tag: {kernelArgs: token=topsecret, files: {/etc/key: {content: topsecret}}, rootPasswordHash: $6$topsecret$, env: {KEY: topsecret}}
 pools:
-  - {name: red, cluster: red-cluster, image: debian-12, tags: [red-tag], delegates: [shared], nodes: [{name: red1, macs: ["02:00:00:00:0a:01"], ip: 10.28.10.1}]}
+  - {name: red, cluster: red-cluster, image: debian-12, tags: [red-tag], delegates: [shared], delegateNames: red*, nodes: [{name: red1, macs: ["02:00:00:00:0a:01"], ip: 10.28.10.1}]}
   - {name: blue, cluster: blue-cluster, image: blue-image, tags: [blue-tag], nodes: [
       {name: blue1, macs: ["02:00:00:00:0b:01"], ip: 10.28.66.1, power: {driver: ipmi, address: 10.28.66.201, passwordFile: p, options: [-k, topsecret]}}]}
   - {name: blue-lobby, catchall: true, cluster: blue-cluster, image: blue-image, range: 10.28.66.100-10.28.66.200}
@@ -176,7 +176,7 @@ func TestScopeOfWatches(t *testing.T) {
 // of the infrastructure.
 var foreignFields = map[string][]string{
 	"pool":        {`"blue"`, `"blue-lobby"`},
-	"name":        {`"blue1"`, `"blue2"`},
+	"name":        {`"blue1"`, `"blue2"`, `"cp1"`},
 	"macs":        {`["02:00:00:00:0b:01"]`, `["02:00:00:00:0b:02"]`, `["02:00:00:00:0b:04"]`, `["00:00:5e:00:01:07"]`},
 	"match":       {`{"circuitID": "port7"}`, `{"uuid": "4c4c4544-0000-1000-8000-000000000001"}`},
 	"ip":          {`"10.28.66.1"`, `"10.28.66.100"`, `"10.28.66.150"`, `"10.28.0.1"`, `"10.28.0.2"`, `"10.28.0.53"`, `"10.28.0.90"`, `"10.28.66.201"`},

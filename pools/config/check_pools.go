@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"drover/pools"
 	"drover/pools/config/externalhost"
@@ -101,6 +102,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	}
 	c.tagRefs(path+".tags", about, c.at(path), p.Tags)
 	c.tagRefs(path+".delegates", about, c.at(path), p.Delegates)
+	c.delegateNames(path+".delegateNames", about, p.DelegateNames)
 	c.lease(path+".lease", about, p.Lease)
 	if p.Broadcast != "" {
 		c.report(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(pools.BroadcastAuto), string(pools.BroadcastAlways)))
@@ -114,6 +116,18 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	}
 	c.secretsForUnknown(path, about, p)
 	c.poolRange(path, about, p)
+}
+
+// delegateNames refuses patterns that no name of a node fits.
+func (c *checker) delegateNames(path, about string, patterns []string) {
+	if patterns != nil && len(patterns) == 0 { // a list that came out empty must not allow all names
+		c.failf(path, "leave delegateNames out for all names", "%s: delegateNames is empty", about)
+	}
+	for _, p := range patterns {
+		if !c.syntax.label.MatchString(strings.ReplaceAll(p, "*", "0")) {
+			c.failf(path, "delegateNames: team-a-*", "%s: no node name fits %q", about, p)
+		}
+	}
 }
 
 func (c *checker) poolRange(path, about string, p pools.Pool) {

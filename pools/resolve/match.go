@@ -46,6 +46,11 @@ func (p pattern) matches(s string) bool {
 	return true
 }
 
+// Fits reports whether a text fits one of these patterns, in which * stands for any run of characters.
+func Fits(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return newPattern(p).matches(s) })
+}
+
 // Octets returns the bytes of a value of [pools.Match]: those written as hex:0a0b or
 // hex:0a:0b, else the text itself.
 func Octets(s string) (string, error) {

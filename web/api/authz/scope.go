@@ -5,14 +5,16 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"drover/pools"
+	"drover/pools/resolve"
 	"drover/web/answer"
 	"drover/web/auth"
 )
 
-// scope returns an error for a node to which the change gives a tag that the client's pools do
-// not have, or an address that is not for them.
+// scope returns an error for a node to which the change gives a name or a tag that the client's
+// pools do not have, or an address that is not for them.
 func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
 	n := c.New
 	if n == nil {
@@ -22,9 +24,14 @@ func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
 	if old == nil {
 		old = &pools.PoolNode{}
 	}
-	kept := old.Tags
+	kept, name := old.Tags, old.Name
 	if !slices.Equal(old.MACs, n.MACs) || old.Match != n.Match || old.ChassisSlot != n.ChassisSlot {
-		kept = nil // they would go to another machine
+		kept, name = nil, "" // they would go to another machine
+	}
+	if n.Name != name || n.Pool != old.Pool {
+		if err := m.named(by, n); err != nil {
+			return err
+		}
 	}
 	for _, tag := range n.Tags {
 		if slices.Contains(kept, tag) || m.hasTag(by, tag) {
@@ -38,6 +45,17 @@ func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
 			if err := m.address(by, n.Name, a); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// named returns an error for a node whose name is none of those that its pool delegates.
+func (m *Machines) named(by auth.Client, n *pools.PoolNode) error {
+	for _, p := range m.Farm.Config.Pools {
+		if p.Name == n.Pool && len(p.DelegateNames) > 0 && !resolve.Fits(p.DelegateNames, n.Name) {
+			return forbidden("name", "choose another name; a client without pools can add others to the pool's delegateNames",
+				fmt.Sprintf("the name %q is none of %s, which %q may give nodes of the pool %q", n.Name, strings.Join(p.DelegateNames, ", "), by.Name, p.Name))
 		}
 	}
 	return nil

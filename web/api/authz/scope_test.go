@@ -64,6 +64,54 @@ func TestTagsOfMachine(t *testing.T) {
 	}
 }
 
+// TestDelegateNames: such a client gives nodes of a pool only names that the pool delegates, in each
+// way to get one. A name that another client gave stays with its machine.
+func TestDelegateNames(t *testing.T) {
+	own, others, second := node(1), node(2), node(3)
+	own.Name, others.Name, second.Pool = "red-1", "cp1", "green"
+	m := machines(own, others)
+	m.Farm.Config.Pools[0].DelegateNames = pools.Strings{"red-*", "*-spare"}
+	m.Farm.Config.Pools = append(m.Farm.Config.Pools, pools.Pool{Name: "green"})
+	by := red
+	by.Pools = []string{"red", "green"}
+	change := func(old pools.PoolNode, edit func(*pools.PoolNode)) pools.NodeChange {
+		n := old
+		edit(&n)
+		return pools.NodeChange{Old: &old, New: &n}
+	}
+	named := func(name string) func(*pools.PoolNode) { return func(n *pools.PoolNode) { n.Name = name } }
+	added := func(name string) pools.NodeChange {
+		n := node(9)
+		n.Name = name
+		return pools.NodeChange{New: &n}
+	}
+	for _, tt := range []struct {
+		name   string
+		change pools.NodeChange
+		ok     bool
+	}{
+		{"new", added("red-9"), true},
+		{"new, the second pattern", added("a-spare"), true},
+		{"new, another", added("cp9"), false},
+		{"new, with the pattern inside", added("a-red-9"), false},
+		{"renamed", change(own, named("red-2")), true},
+		{"renamed to another", change(own, named("cp9")), false},
+		{"another name that stays", change(others, func(n *pools.PoolNode) { n.IP = netip.MustParseAddr("10.28.9.9") }), true},
+		{"another name for another machine", change(others, func(n *pools.PoolNode) { n.MACs = []pools.MAC{{2, 0, 0, 0, 9, 9}} }), false},
+		{"from a pool of all names", change(second, func(n *pools.PoolNode) { n.Pool = "red" }), false},
+		{"into it", change(others, func(n *pools.PoolNode) { n.Pool = "green" }), true},
+		{"gone", pools.NodeChange{Old: &others}, true},
+	} {
+		err := m.Change(by, []pools.NodeChange{tt.change})
+		if (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "red-*, *-spare") {
+			t.Errorf("%s: got error %v", tt.name, err)
+		}
+		if err := m.Change(auth.Client{Role: pools.RoleOperator}, []pools.NodeChange{tt.change}); err != nil {
+			t.Errorf("%s, by a client without pools: %v", tt.name, err)
+		}
+	}
+}
+
 // TestQuota: a client that is limited to a pool cannot fill the server with nodes, and may always
 // make fewer.
 func TestQuota(t *testing.T) {
