@@ -19,7 +19,7 @@ func testSchema(t *testing.T, p *controlplane.Cluster) {
 		{"Tenant none", "{endpoint: 'a:6443'}", "give one of kubeconfig, secretRef and controlPlane"},
 		{"Tenant out", "{kubeconfig: /etc/shadow}", "below the directory of drover.yaml"},
 		{"Tenant out", "{kubeconfig: secrets/../../x}", "below the directory of drover.yaml"},
-		{"Tenant policy", "{kubeconfig: a, deletionPolicy: Delete}", "deletionPolicy is of no use"},
+		{"Tenant policy", "{kubeconfig: a, deletionPolicy: Delete}", "deletionPolicy has no effect"},
 		{"Tenant policy", "{controlPlane: {version: v1.37.1}, deletionPolicy: Keep}", "Unsupported value"},
 		{"Tenant rotate", "{kubeconfig: a, token: {rotate: 6h}}", "rotate is for shared tokens"},
 		{"Tenant version", "{controlPlane: {version: '1.37'}}", "spec.controlPlane.version"},

@@ -177,7 +177,7 @@ func TestSecretChanges(t *testing.T) {
 
 	// A bad Secret does not replace the good one, but is reported.
 	admin.keep(name, map[string]string{"value": "["})
-	fixture.Eventually(t, "the bad one noticed", func() bool { return strings.Contains(log.String(), "is of no use") })
+	fixture.Eventually(t, "the bad one noticed", func() bool { return strings.Contains(log.String(), "no usable kubeconfig") })
 	if err := joins(t, c); err != nil {
 		t.Errorf("with a bad Secret: %v, want the earlier credentials in force", err)
 	}

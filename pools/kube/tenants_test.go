@@ -37,7 +37,7 @@ func TestKubeconfigs(t *testing.T) {
 		{"empty", "empty", []byte{}, "its current-context leads to no API server"},
 		{"not YAML", "binary", []byte("\x00\x01"), "binary"},
 		{"huge", "huge", make([]byte, 2<<20), "larger than 1048576 bytes"},
-		{"a directory", ".", nil, "is of no use"},
+		{"a directory", ".", nil, "cannot be used"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestCheck(t *testing.T) {
 	check := func(wellErr, sickErr string) {
 		t.Helper()
 		got := c.Check(t.Context())
-		for name, want := range map[string]string{"well": wellErr, "sick": sickErr, "none": "of no use"} {
+		for name, want := range map[string]string{"well": wellErr, "sick": sickErr, "none": "cannot be used"} {
 			err, ok := got[name]
 			if !ok || (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 				t.Errorf("%s: %v, want %q", name, err, want)
