@@ -221,7 +221,7 @@ func importResult(r *migrate.Result, err error) error {
 	case err != nil:
 		return &cli.Error{Code: importCode(err), Err: err}
 	case r.Restricted:
-		return &cli.Error{Code: importRestricted, Err: errors.New("ranges are left out, because they are for some machines by rules that drover does not have: see the report")}
+		return &cli.Error{Code: importRestricted, Err: errors.New("ranges or passwords are left out, which drover would give to more machines: see the report")}
 	case r.Conflicts > 0:
 		return &cli.Error{Code: importConflict, Err: fmt.Errorf("machines in conflict, left as they were: %d", r.Conflicts)}
 	case r.Partial:
