@@ -335,6 +335,29 @@ func (f *Farm) Add(m Machine) {
 	f.machines = append(f.machines, &m)
 }
 
+// Addresses gives a machine its addresses, one of each family. They may have the length of their
+// network.
+func (f *Farm) Addresses(m *Machine, at pools.Origin, texts []string) {
+	for _, text := range texts {
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		if p, err2 := netip.ParsePrefix(text); err != nil && err2 == nil {
+			f.Network(p, at)
+			a, err = p.Addr(), nil
+		}
+		switch {
+		case err != nil:
+			f.Unknown(at, "%q is no address (names are not looked up)", text)
+		case a == m.IP || a == m.IP6: // of another card
+		case a.Is4() && !m.IP.IsValid():
+			m.IP = a
+		case a.Is6() && !a.IsLinkLocalUnicast() && !m.IP6.IsValid():
+			m.IP6 = a
+		default:
+			f.Lost(at, "address %s: a node has one address of each family", a)
+		}
+	}
+}
+
 // DUID gives a machine the MAC that its DUID holds, if it holds one. drover knows no others.
 func (f *Farm) DUID(m *Machine, at pools.Origin, duid string) {
 	digits := strings.TrimPrefix(duid, "hex:")

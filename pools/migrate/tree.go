@@ -100,6 +100,38 @@ func (v *Value) Strings() (all []string) {
 	return all
 }
 
+// List returns the items of a list; none of other values.
+func (v *Value) List() []*Value {
+	if v == nil {
+		return nil
+	}
+	return v.Items
+}
+
+// NewText returns a plain value that a reader has made of another form.
+func NewText(at pools.Origin, text string) *Value {
+	return &Value{Origin: at, Text: text, kind: yaml.ScalarNode}
+}
+
+// NewMap returns an empty mapping.
+func NewMap(at pools.Origin) *Value { return &Value{Origin: at, kind: yaml.MappingNode} }
+
+// NewList returns an empty list.
+func NewList(at pools.Origin) *Value { return &Value{Origin: at, kind: yaml.SequenceNode} }
+
+// Set adds a pair to a mapping.
+func (v *Value) Set(key string, value *Value) { v.Pairs = append(v.Pairs, Pair{key, value}) }
+
+// Append adds an item to the list at a key of a mapping.
+func (v *Value) Append(key string, item *Value) {
+	list := v.Get(key)
+	if list == nil {
+		list = NewList(item.Origin)
+		v.Set(key, list)
+	}
+	list.Items = append(list.Items, item)
+}
+
 // Leaves calls each for every value that is no mapping and no list, and for empty ones
 // of these.
 func (v *Value) Leaves(each func(*Value)) {
@@ -276,6 +308,17 @@ func (f *Farm) Fields(v *Value, readers Readers) {
 			continue
 		}
 		read(p.Value)
+	}
+}
+
+// Each calls read for the items of a list.
+func (f *Farm) Each(list *Value, read func(*Value)) {
+	if !list.IsNull() && !list.IsList() {
+		f.Unknown(list.Origin, "a list is expected here")
+		return
+	}
+	for _, item := range list.List() {
+		read(item)
 	}
 }
 
