@@ -88,12 +88,7 @@ func (o Option) key() string {
 	if o.Part != "" {
 		return strconv.Itoa(int(o.Code)) + "." + o.Part
 	}
-	for _, name := range option.Names() {
-		if option.Code(name) == o.Code {
-			return name
-		}
-	}
-	return strconv.Itoa(int(o.Code))
+	return cmp.Or(nameOf(o.Code), strconv.Itoa(int(o.Code)))
 }
 
 // follows notes the options that follow from other values of drover's config. Of the mask and the

@@ -28,7 +28,8 @@ func (r *Reader) dhcpMatch(d directive) {
 	}
 	tag := strings.TrimPrefix(d.fields[0], "set:")
 	value := strings.Join(d.fields[2:], ",")
-	code, _, ok := codeOf(d.fields[1])
+	o, ok := optionOf(d.fields[1])
+	code := o.Code
 	var m pools.Match
 	switch {
 	case !ok:
