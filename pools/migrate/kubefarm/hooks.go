@@ -71,12 +71,11 @@ func (r *reader) section(name string, v *migrate.Value) bool {
 // more code.
 func (r *reader) script(tag string, stage pools.Stage, name string, v *migrate.Value, end string) {
 	name = migrate.TagName(name)
-	_, t := r.farm.Tag(tag)
 	text := v.String()
 	if end != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	set(&t.Scripts, name, pools.Script{Stage: stage, Source: true, Run: untemplated(text + end)})
+	set(&r.tag(tag).Scripts, name, pools.Script{Stage: stage, Source: true, Run: untemplated(text + end)})
 	r.farm.Taken(v.Origin, inTag(tag, "scripts."+name), stage)
 	r.functions(v)
 }
