@@ -101,16 +101,23 @@ func (o OptionName) Encode(values []string) ([]string, error) {
 	return values, nil
 }
 
+// Bytes reads bytes such as 01:0a:ff, with one digit or two.
+func Bytes(text string) ([]byte, bool) {
+	parts := strings.Split(text, ":")
+	for i, p := range parts {
+		if parts[i] = strings.Repeat("0", max(0, 2-len(p))) + p; p == "" || len(p) > 2 {
+			return nil, false
+		}
+	}
+	b, err := hex.DecodeString(strings.Join(parts, ""))
+	return b, err == nil && len(parts) > 1
+}
+
 // encodeHex reads bytes as 01:0a, 010a or 0x010a.
 func encodeHex(text string) ([]string, error) {
-	digits := strings.TrimPrefix(strings.ReplaceAll(strings.ReplaceAll(text, " ", ""), ",", ""), "0x")
-	if parts := strings.Split(digits, ":"); len(parts) > 1 {
-		for i, p := range parts {
-			if len(p) == 1 {
-				parts[i] = "0" + p
-			}
-		}
-		digits = strings.Join(parts, "")
+	digits := strings.TrimPrefix(strings.NewReplacer(" ", "", ",", "").Replace(text), "0x")
+	if b, ok := Bytes(digits); ok {
+		digits = hex.EncodeToString(b)
 	}
 	if _, err := hex.DecodeString(digits); err != nil || digits == "" {
 		return nil, fmt.Errorf("%q is not bytes in hex", text)

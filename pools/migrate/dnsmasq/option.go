@@ -143,7 +143,7 @@ func values(o migrate.OptionName, fields []string, own netip.Addr) (all []string
 	if len(all) != 1 {
 		return all
 	}
-	if b, ok := hexBytes(all[0]); ok {
+	if b, ok := migrate.Bytes(all[0]); ok {
 		return []string{fmt.Sprintf("hex:%x", b)}
 	}
 	return []string{numbered(o, all[0])}

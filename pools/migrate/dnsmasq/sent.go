@@ -103,9 +103,7 @@ func (r *Reader) relayed(d directive) {
 		return
 	}
 	tag, id := strings.TrimPrefix(d.fields[0], "set:"), strings.Join(d.fields[1:], ",")
-	if b, ok := hexBytes(id); ok {
-		id = migrate.Octets(b)
-	}
+	id = ClientID(id)
 	m := pools.Match{CircuitID: id}
 	switch d.key {
 	case "dhcp-remoteid":
@@ -121,8 +119,7 @@ func (r *Reader) dhcpMAC(d directive) {
 		r.farm.Unknown(d.at, "want set:TAG,MAC, with * for bytes")
 		return
 	}
-	r.macs = append(r.macs, macTag{d.at, strings.TrimPrefix(d.fields[0], "set:"), strings.ToLower(d.fields[1])})
-	r.farm.NotTaken(d.at, "MACs with * are no match of a pool; nodes whose MACs fit get the options of the tag")
+	r.addMAC(d.at, strings.TrimPrefix(d.fields[0], "set:"), d.fields[1])
 }
 
 // maxMatches bounds the matches of a condition.

@@ -236,7 +236,7 @@ func (r *Reader) tagHost(m *migrate.Machine, h host) {
 		}
 	}
 	for _, t := range r.macs {
-		for _, text := range h.macs {
+		for _, text := range h.Hardware {
 			if mac, err := migrate.ParseHardware(text); err == nil && t.matches(mac) {
 				tags = append(tags, t.tag)
 			}
