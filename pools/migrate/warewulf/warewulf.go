@@ -172,59 +172,22 @@ func primaryOf(all, devices *migrate.Value) string {
 
 // primary reads the network that a node boots from.
 func (r *reader) primary(m *migrate.Machine, v *migrate.Value) {
-	f := r.farm
-	parse := func(key string) netip.Addr {
-		text, _, _ := strings.Cut(v.Get(key).String(), "/")
-		a, err := netip.ParseAddr(text)
-		if err != nil && text != "" {
-			f.Unknown(v.Get(key).Origin, "%q is no address", text)
+	for _, key := range []string{"ipaddr", "ipcidr", "ipaddr6"} {
+		at := v.Get(key)
+		text := at.String()
+		if key == "ipaddr6" && text != "" && !strings.Contains(text, "/") {
+			text += "/" + cmp.Or(v.Get("prefixlen6").String(), "64")
 		}
-		return a
-	}
-	m.IP, m.IP6 = parse("ipaddr"), parse("ipaddr6")
-	if !m.IP.IsValid() {
-		m.IP = parse("ipcidr")
-	}
-	if m.IP6.IsLinkLocalUnicast() {
-		m.IP6 = netip.Addr{}
-	}
-	bits, ok := migrate.MaskBits(parse("netmask"))
-	for _, key := range []string{"ipaddr", "ipcidr"} {
-		if p, err := netip.ParsePrefix(v.Get(key).String()); err == nil && p.Addr().Is4() {
-			bits, ok = p.Bits(), true
+		if text != "" {
+			r.farm.Addresses(m, at.Origin, []string{text})
 		}
 	}
-	gateway, netmask := v.Get("gateway"), v.Get("netmask")
-	switch {
-	case m.IP.Is4() && ok:
-		n := f.Network(netip.PrefixFrom(m.IP, bits), v.Origin)
-		if gateway.IsPlain() {
-			r.gateway(m, n, gateway.Origin, parse("gateway"))
-		}
-	case netmask.String() != "" && !ok:
-		f.Unknown(netmask.Origin, "%q is no mask of a network", netmask)
-	case gateway.String() != "" && !ok:
-		f.Lost(gateway.Origin, "the gateway of a network without a netmask (name it with --subnet, and write its router)")
+	if mask := v.Get("netmask"); mask.String() != "" && m.IP.Is4() {
+		r.farm.InNetwork(m, mask.Origin, mask.String())
 	}
-	if m.IP6.IsValid() {
-		if p, err := netip.ParsePrefix(m.IP6.String() + "/" + cmp.Or(v.Get("prefixlen6").String(), "64")); err == nil {
-			f.Network(p, v.Origin)
-		}
+	if gateway := v.Get("gateway"); gateway.String() != "" {
+		r.farm.Router(m, gateway.Origin, gateway.String())
 	}
-}
-
-// gateway makes a gateway that of the network, or of the node if the network has another.
-func (r *reader) gateway(m *migrate.Machine, n *migrate.Network, at pools.Origin, gateway netip.Addr) {
-	if !gateway.IsValid() {
-		return
-	}
-	scope := &n.Scope
-	if known := n.Options["router"]; known != nil && !slices.Equal(known, pools.Strings{gateway.String()}) {
-		scope = r.farm.MachineScope(m)
-	} else if known != nil {
-		return
-	}
-	r.farm.Set(scope, migrate.Option{At: at, Code: 3, Values: []string{gateway.String()}})
 }
 
 // power reads the management processor. Its password is never written.
