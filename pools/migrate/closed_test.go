@@ -42,7 +42,11 @@ func opened(c *pools.Config) (all []string) {
 		case p.Ignore:
 			all = append(all, "not "+p.Match.Class+p.Match.UserClass+p.Match.Arch.String())
 		default:
-			all = append(all, strings.TrimSpace(p.Range.String()+p.Range6.String()+" "+p.Match.Class+p.Match.UserClass+p.Match.Arch.String()))
+			text := p.Range.String() + p.Range6.String() + " " + p.Match.Class + p.Match.UserClass + p.Match.Arch.String()
+			if p.Match.CircuitID != "" {
+				text += " at " + p.Match.CircuitID
+			}
+			all = append(all, strings.TrimSpace(text))
 		}
 	}
 	return all
@@ -128,6 +132,9 @@ func TestDnsmasqOpensNothing(t *testing.T) {
 		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:cards\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-mac=set:cards,00:60:8c:*:*:*", nil, true},
 		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:efi\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-match=set:efi,option:client-arch,7", []string{leased + " *PXEClient*7"}, false},
 		{lease("tag:odd") + "dhcp-match=set:odd,option:client-arch", nil, true},
+		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:port\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-circuitid=set:port,ge-0/0/7", []string{leased + " *PXEClient* at ge-0/0/7"}, false},
+		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:efi\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-vendorclass=set:efi,PXEClient:Arch:00007", nil, true},
+		{dnsmasqOpen + "dhcp-ignore=tag:out\ndhcp-vendorclass=set:out,PXEClient\ndhcp-mac=set:out,00:60:8c:*:*:*", nil, true},
 	})
 }
 

@@ -119,22 +119,20 @@ func (r *Reader) ignore(d directive) {
 // keepOut follows dhcp-ignore for machines that the config does not name.
 func (r *Reader) keepOut() {
 	for _, i := range r.ignores {
-		matches, ok := r.sentAlone(i.tags)
-		rule := "dhcp-ignore=tag:" + strings.Join(i.tags, ",tag:")
-		switch is := r.unknownAll(i.tags); {
-		case is == all && slices.ContainsFunc(i.tags, func(tag string) bool { return slices.Contains(r.Tags, tag) }):
-			r.known = true // for the clients of this reader
+		switch c := r.fulfil(i.tags); {
+		case c.share == all && slices.ContainsFunc(i.tags, func(tag string) bool { return slices.Contains(r.Tags, tag) }):
+			r.ignored = true // for the clients of this reader
 			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool for them")
-		case is == all:
+		case c.share == all:
 			r.farm.KnownOnly()
 			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool")
-		case is == none:
+		case c.share == none:
 			r.farm.Taken(i.at, "pools[].nodes[].ignore", true)
-		case !ok:
-			r.farm.Close(i.at, rule)
+		case len(c.matches) == 0:
+			r.farm.Close(i.at, "dhcp-ignore=tag:"+strings.Join(i.tags, ",tag:"))
 		default:
-			r.used = append(r.used, matches...)
-			for _, m := range matches {
+			r.used = append(r.used, c.matches...)
+			for _, m := range c.matches {
 				r.farm.CatchAll(migrate.CatchAll{At: i.at, Pool: pools.Pool{Name: "ignored", Match: m, Ignore: true}})
 			}
 			r.farm.Taken(i.at, "pools[].ignore; a catch-all pool with match (nodes are answered, whatever they send)", true)
@@ -157,7 +155,7 @@ func (r *Reader) menu(d directive) {
 
 func (r *Reader) nameMatch(d directive) {
 	if len(d.fields) > 0 {
-		r.strange[strings.TrimPrefix(d.fields[0], "set:")] = true
+		r.send(strings.TrimPrefix(d.fields[0], "set:"), clients{})
 	}
 	r.farm.Lost(d.at, "what depends on the name that a client sends: drover does not trust it")
 }
@@ -168,7 +166,6 @@ func (r *Reader) Finish() {
 	for _, d := range r.serves {
 		r.serve(d)
 	}
-	r.settleShares()
 	r.keepOut()
 	r.conds = r.conditions()
 	for _, rg := range r.ranges {
@@ -221,10 +218,10 @@ func (r *Reader) addRange(rg dhcpRange) {
 	if rg.IsStatic() || rg.IsAdvertised() || rg.Mode == "proxy" {
 		return
 	}
-	matches, ok := r.sentAlone(rg.Tags)
-	access := migrate.Access{Known: r.known || r.unknownAll(rg.Tags) == none,
-		Unnamed: slices.ContainsFunc(rg.Tags, isNegated)}
-	if !ok {
+	c := r.fulfil(rg.Tags)
+	access := migrate.Access{Known: r.ignored || c.share == none, Unnamed: slices.ContainsFunc(rg.Tags, isNegated)}
+	matches := c.matches
+	if c.share == some && len(matches) == 0 {
 		access.Closed = "tag:" + strings.Join(rg.Tags, ",tag:")
 	}
 	if r.used = append(r.used, matches...); len(matches) == 0 {

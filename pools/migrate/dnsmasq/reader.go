@@ -42,22 +42,21 @@ type Reader struct {
 	ignores []ignored
 	conds   []condition // those of options
 	macs    []macTag
-	shares  map[string]share // of the machines that the config does not name
+	shares  map[string]clients // with a tag
 	sends   []sending
-	used    []pools.Match            // of pools and nodes
-	matches map[string][]pools.Match // tags that depend on what a client sends
-	strange map[string]bool          // tags that depend on something that drover has no match for
-	known   bool                     // machines that the config does not name are ignored
-	serves  []directive              // interface
-	without []string                 // interfaces that have no DHCP
-	always  bool                     // answers are broadcast
+	used    []pools.Match      // of pools and nodes
+	sent    map[string]clients // with tags that depend on what a client sends
+	ignored bool               // machines that the config does not name are ignored
+	serves  []directive        // interface
+	without []string           // interfaces that have no DHCP
+	always  bool               // answers are broadcast
 	domain  string
 	scope6  migrate.Scope // options of DHCPv6
 }
 
 // NewReader returns a reader that fills a farm.
 func NewReader(f *migrate.Farm) *Reader {
-	r := &Reader{farm: f, files: map[string]bool{}, matches: map[string][]pools.Match{}, strange: map[string]bool{}}
+	r := &Reader{farm: f, files: map[string]bool{}, shares: map[string]clients{}, sent: map[string]clients{}}
 	r.readers = r.table()
 	return r
 }

@@ -33,7 +33,7 @@ func (r *Reader) dhcpMatch(d directive) {
 	var m pools.Match
 	switch {
 	case !ok:
-		r.strange[tag] = true
+		r.send(tag, clients{})
 		r.farm.Unknown(d.at, "unknown DHCP option %q", d.fields[1])
 		return
 	case code == 93 && m.Arch.UnmarshalText([]byte(value)) == nil:
@@ -46,7 +46,7 @@ func (r *Reader) dhcpMatch(d directive) {
 	case code == 61 && value != "":
 		m.ClientID = ClientID(value)
 	default:
-		r.strange[tag] = true
+		r.send(tag, clients{})
 		r.farm.Lost(d.at, "drover matches options 60, 61, 77, 82, 93, 97 and 175: what depends on tag %q is left", tag)
 		return
 	}
@@ -55,7 +55,7 @@ func (r *Reader) dhcpMatch(d directive) {
 
 // sets records a tag that depends on what a client sends.
 func (r *Reader) sets(at pools.Origin, tag string, m pools.Match) {
-	r.matches[tag] = append(r.matches[tag], m)
+	r.send(tag, clients{matches: []pools.Match{m}})
 	r.sends = append(r.sends, sending{at, tag, m})
 }
 
@@ -125,24 +125,6 @@ func (r *Reader) dhcpMAC(d directive) {
 // maxMatches bounds the matches of a condition.
 const maxMatches = 16
 
-// both returns the matches for a client that has one of outer and one of inner. Where both name
-// a value, that of inner counts. ok is false if they are too many.
-func both(outer, inner []pools.Match) (all []pools.Match, ok bool) {
-	if len(outer)*len(inner) > maxMatches {
-		return nil, false
-	}
-	for _, x := range outer {
-		for _, y := range inner {
-			m := pools.Match{Class: cmp.Or(y.Class, x.Class), UserClass: cmp.Or(y.UserClass, x.UserClass), Arch: y.Arch}
-			if m.Arch.IsZero() {
-				m.Arch = x.Arch
-			}
-			all = append(all, m)
-		}
-	}
-	return all, true
-}
-
 // scope returns the place in the farm of what has a condition.
 func (r *Reader) scope(known condition) *migrate.Scope {
 	if len(known) == 0 {
@@ -157,11 +139,11 @@ func (r *Reader) base() *migrate.Scope { return &r.farm.Global }
 // addOptions adds the options to the farm.
 func (r *Reader) addOptions() {
 	for _, o := range r.options {
-		known, matches, ok := r.sent(o.tags)
+		known, ok := r.known(o.tags)
 		switch {
 		case o.server:
 			r.farm.BootServer(o.At, strings.Join(o.Values, ""))
-		case (!ok || len(matches) > 0) && !o.IsBoot():
+		case !ok && !o.IsBoot():
 			r.farm.NotTaken(o.At, "it depends on what the client sends (%s): drover has options by node, network, pool and tag; for unknown machines a pool with match", strings.Join(o.tags, ", "))
 		default:
 			r.farm.Set(r.scope(known), o.Option)
