@@ -30,6 +30,10 @@ const hostOptions = `user group pid-file keep-in-foreground no-daemon log-facili
 
 // table returns the readers of the options that say something about machines.
 func (r *Reader) table() map[string]func(directive) {
+	says := func(note func(at pools.Origin, format string, args ...any), text string) func(directive) {
+		return func(d directive) { note(d.at, text) }
+	}
+	menu := says(r.farm.Itself, "drover sends each firmware its own loader (a menu: menuTimeout of a tag)")
 	return map[string]func(directive){
 		"dhcp-range": r.dhcpRange, "dhcp-host": r.dhcpHost, "dhcp-option": r.dhcpOption, "dhcp-option-force": r.dhcpOption,
 		"dhcp-boot": r.dhcpBoot, "dhcp-match": r.dhcpMatch, "dhcp-vendorclass": r.dhcpClass, "dhcp-userclass": r.dhcpClass,
@@ -41,24 +45,14 @@ func (r *Reader) table() map[string]func(directive) {
 			r.Authoritative = true
 			r.farm.Itself(d.at, "drover is authoritative for its networks")
 		},
-		"dhcp-generate-names": func(d directive) {
-			r.farm.Itself(d.at, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)")
-		},
-		"dhcp-ignore-names": func(d directive) {
-			r.farm.Itself(d.at, "drover never takes the name that a client sends")
-		},
-		"dhcp-rapid-commit": func(d directive) {
-			r.farm.Lost(d.at, "rapid commit over IPv4: drover has it for IPv6 subnets (rapidCommit)")
-		},
-		"enable-ra": func(d directive) {
-			r.farm.Lost(d.at, "router advertisements (server.routerAdvertisements: managed, where no router sends them)")
-		},
-		"read-ethers": func(d directive) {
-			r.farm.Unknown(d.at, "the machines of /etc/ethers: write its lines as MAC,ADDRESS into a file for --dhcp-hosts")
-		},
-		"pxe-service": r.menu, "pxe-prompt": r.menu, "dhcp-name-match": r.nameMatch,
-		"dhcp-proxy": func(d directive) { r.farm.Lost(d.at, "the addresses of relay agents (subnets[].relays)") },
-		"dhcp-relay": func(d directive) { r.farm.Lost(d.at, "drover is no relay agent") },
+		"dhcp-generate-names": says(r.farm.Itself, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)"),
+		"dhcp-ignore-names":   says(r.farm.Itself, "drover never takes the name that a client sends"),
+		"dhcp-rapid-commit":   says(r.farm.Lost, "rapid commit over IPv4: drover has it for IPv6 subnets (rapidCommit)"),
+		"enable-ra":           says(r.farm.Lost, "router advertisements (server.routerAdvertisements: managed, where no router sends them)"),
+		"read-ethers":         says(r.farm.Unknown, "the machines of /etc/ethers: write its lines as MAC,ADDRESS into a file for --dhcp-hosts"),
+		"pxe-service":         menu, "pxe-prompt": menu, "dhcp-name-match": r.nameMatch,
+		"dhcp-proxy": says(r.farm.Lost, "the addresses of relay agents (subnets[].relays)"),
+		"dhcp-relay": says(r.farm.Lost, "drover is no relay agent"),
 	}
 }
 
@@ -82,8 +76,7 @@ func (r *Reader) domainName(d directive) {
 		r.farm.Lost(d.at, "the domain of some addresses (subnets[].domain)")
 		return
 	}
-	r.domain = d.fields[0]
-	r.farm.Set(r.base(), migrate.Option{At: d.at, Code: 15, Values: []string{r.domain}})
+	r.farm.Set(&r.farm.Global, migrate.Option{At: d.at, Code: 15, Values: d.fields})
 }
 
 // noInterface reads an interface without DHCP.
@@ -147,10 +140,6 @@ func (r *Reader) broadcast(d directive) {
 	}
 	r.always = true
 	r.farm.Taken(d.at, "pools[].broadcast", "always")
-}
-
-func (r *Reader) menu(d directive) {
-	r.farm.Itself(d.at, "drover sends each firmware its own loader (a menu: menuTimeout of a tag)")
 }
 
 func (r *Reader) nameMatch(d directive) {

@@ -50,8 +50,7 @@ type Reader struct {
 	serves  []directive        // interface
 	without []string           // interfaces that have no DHCP
 	always  bool               // answers are broadcast
-	domain  string
-	scope6  migrate.Scope // options of DHCPv6
+	scope6  migrate.Scope      // options of DHCPv6
 }
 
 // NewReader returns a reader that fills a farm.

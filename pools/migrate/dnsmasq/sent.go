@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"drover/pools"
-	"drover/pools/migrate"
 )
 
 // dhcpBoot notes a boot file, and the server that has it.
@@ -125,17 +124,6 @@ func (r *Reader) dhcpMAC(d directive) {
 // maxMatches bounds the matches of a condition.
 const maxMatches = 16
 
-// scope returns the place in the farm of what has a condition.
-func (r *Reader) scope(known condition) *migrate.Scope {
-	if len(known) == 0 {
-		return r.base()
-	}
-	return r.farm.TagScope(known.name())
-}
-
-// base returns the place of options for all clients of this dnsmasq.
-func (r *Reader) base() *migrate.Scope { return &r.farm.Global }
-
 // addOptions adds the options to the farm.
 func (r *Reader) addOptions() {
 	for _, o := range r.options {
@@ -146,7 +134,11 @@ func (r *Reader) addOptions() {
 		case !ok && !o.IsBoot():
 			r.farm.NotTaken(o.At, "it depends on what the client sends (%s): drover has options by node, network, pool and tag; for unknown machines a pool with match", strings.Join(o.tags, ", "))
 		default:
-			r.farm.Set(r.scope(known), o.Option)
+			scope := &r.farm.Global
+			if len(known) > 0 {
+				scope = r.farm.TagScope(known.name())
+			}
+			r.farm.Set(scope, o.Option)
 		}
 	}
 }

@@ -95,16 +95,7 @@ func (r *Reader) tagIf(d directive) {
 func (r *Reader) closure(tags []string) []string {
 	for _, t := range r.ifs {
 		if t.when.holds(tags) {
-			tags = union(tags, t.sets)
-		}
-	}
-	return tags
-}
-
-func union[T comparable](tags, more []T) []T {
-	for _, tag := range more {
-		if !slices.Contains(tags, tag) {
-			tags = append(tags, tag)
+			tags = migrate.Union(tags, t.sets)
 		}
 	}
 	return tags
@@ -159,7 +150,7 @@ func (c clients) or(other clients) clients {
 	case len(c.matches) == 0 || len(other.matches) == 0:
 		return clients{}
 	}
-	return clients{matches: union(slices.Clone(c.matches), other.matches)}
+	return clients{matches: migrate.Union(slices.Clone(c.matches), other.matches)}
 }
 
 // join returns the match of a client that both are of. ok is false if no match says that.

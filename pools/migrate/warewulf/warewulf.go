@@ -7,6 +7,7 @@ package warewulf
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -203,13 +204,16 @@ func (r *reader) power(m *migrate.Machine, v *migrate.Value) {
 // server reads warewulf.conf.
 func (r *reader) server(v *migrate.Value) {
 	f := r.farm
-	bits, ok := mask(v)
-	base, err := netip.ParseAddr(cmp.Or(v.Get("network").String(), strings.Split(v.Get("ipaddr").String(), "/")[0]))
-	if !ok || err != nil {
+	base, err := netip.ParsePrefix(v.Get("ipaddr").String())
+	mask, _ := netip.ParseAddr(v.Get("netmask").String()) // the zero Addr is no mask
+	if bits, ok := migrate.MaskBits(mask); ok && err != nil {
+		base, err = netip.ParsePrefix(fmt.Sprintf("%s/%d", cmp.Or(v.Get("network").String(), v.Get("ipaddr").String()), bits))
+	}
+	if err != nil {
 		f.Lost(v.Origin, "the network of the server is not named")
 		return
 	}
-	n := f.Network(netip.PrefixFrom(base, bits), v.Origin)
+	n := f.Network(base, v.Origin)
 	f.Taken(v.Origin, "subnets", n.Prefix)
 	dhcp := v.Get("dhcp")
 	first, err1 := netip.ParseAddr(dhcp.Get("range start").String())
@@ -221,16 +225,4 @@ func (r *reader) server(v *migrate.Value) {
 		}
 		f.Land(migrate.CatchAll{At: dhcp.Origin, Pool: pools.Pool{Range: pools.Range{First: first, Last: last}}}, access)
 	}
-}
-
-// mask returns the length of the prefix of the server's network.
-func mask(v *migrate.Value) (int, bool) {
-	if p, err := netip.ParsePrefix(v.Get("ipaddr").String()); err == nil {
-		return p.Bits(), true
-	}
-	a, err := netip.ParseAddr(v.Get("netmask").String())
-	if err != nil {
-		return 0, false
-	}
-	return migrate.MaskBits(a)
 }
