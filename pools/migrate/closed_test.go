@@ -134,6 +134,9 @@ func TestDnsmasqOpensNothing(t *testing.T) {
 		{lease("tag:odd") + "dhcp-match=set:odd,option:client-arch", nil, true},
 		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:port\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-circuitid=set:port,ge-0/0/7", []string{leased + " *PXEClient* at ge-0/0/7"}, false},
 		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:efi\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-vendorclass=set:efi,PXEClient:Arch:00007", nil, true},
+		{dnsmasqOpen + "dhcp-ignore=tag:out\ndhcp-vendorclass=set:out,PXEClient\ndhcp-host=00:60:8c:*:*:*,set:out", nil, true},
+		{dnsmasqOpen + "dhcp-ignore=tag:out\ndhcp-vendorclass=set:pxe,PXEClient\ntag-if=set:out,tag:red,tag:!pxe", nil, true},
+		{lease("tag:!out") + "dhcp-vendorclass=set:pxe,PXEClient\ntag-if=set:out,tag:red,tag:pxe", all, false},
 		{dnsmasqOpen + "dhcp-ignore=tag:out\ndhcp-vendorclass=set:out,PXEClient\ndhcp-mac=set:out,00:60:8c:*:*:*", nil, true},
 	})
 }

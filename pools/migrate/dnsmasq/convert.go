@@ -119,7 +119,7 @@ func (r *Reader) keepOut() {
 		case c.share == all:
 			r.farm.KnownOnly()
 			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool")
-		case c.share == none:
+		case c.share == none && !slices.ContainsFunc(i.tags, r.depends):
 			r.farm.Taken(i.at, "pools[].nodes[].ignore", true)
 		case len(c.matches) == 0:
 			r.farm.Close(i.at, "dhcp-ignore=tag:"+strings.Join(i.tags, ",tag:"))
@@ -208,7 +208,9 @@ func (r *Reader) addRange(rg dhcpRange) {
 		return
 	}
 	c := r.fulfil(rg.Tags)
-	access := migrate.Access{Known: r.ignored || c.share == none, Unnamed: slices.ContainsFunc(rg.Tags, isNegated)}
+	negated := slices.ContainsFunc(r.ifs, func(t tagIf) bool { return slices.ContainsFunc(t.when, isNegated) })
+	access := migrate.Access{Known: r.ignored || c.share == none,
+		Unnamed: slices.ContainsFunc(rg.Tags, isNegated) || len(rg.Tags) > 0 && negated}
 	matches := c.matches
 	if c.share == some && len(matches) == 0 {
 		access.Closed = "tag:" + strings.Join(rg.Tags, ",tag:")

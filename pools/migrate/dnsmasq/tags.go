@@ -226,18 +226,19 @@ func (r *Reader) clients(tag string) clients {
 // may set it by what a client sends: then it is not known who has it.
 func (r *Reader) unsettled(name string, behind bool) clients {
 	sets := func(t tagIf) bool { return slices.Contains(t.sets, name) }
+	hostSets := func(pattern bool) bool {
+		return slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && h.isPattern() == pattern })
+	}
 	switch {
 	case behind && slices.ContainsFunc(r.ifs, func(t tagIf) bool { return sets(t) && slices.ContainsFunc(t.when, r.depends) }):
 		return clients{}
 	case slices.Contains(r.Tags, name):
 		return clients{share: all}
-	case slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }):
+	case slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }) || hostSets(true):
 		return clients{}
 	case r.depends(name):
 		return r.sent[name]
-	case name == "known" || name == "bootp", // drover leases nothing by BOOTP
-		slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && !h.isPattern() }),
-		slices.ContainsFunc(r.ifs, sets):
+	case name == "known" || name == "bootp" || hostSets(false) || slices.ContainsFunc(r.ifs, sets): // drover leases nothing by BOOTP
 		return clients{share: none}
 	}
 	return clients{}

@@ -249,7 +249,7 @@ func (r *reader) classes(list *migrate.Value) {
 // network returns the readers of the keys of a network, shared or not, and of a group.
 func (r *reader) network(l *level) migrate.Readers {
 	return migrate.Readers{
-		"name": migrate.Skip, "subnet": migrate.Skip, "subnet4": migrate.Skip, "subnet6": migrate.Skip, "pools": migrate.Skip, "reservations": migrate.Skip,
+		"name": migrate.Skip, "shared-networks": migrate.Skip, "subnet": migrate.Skip, "subnet4": migrate.Skip, "subnet6": migrate.Skip, "pools": migrate.Skip, "reservations": migrate.Skip,
 		"interface": func(v *migrate.Value) { // drover finds a network by its own address there
 			if v.String() != "" {
 				r.farm.Serve(v.Origin, v.String())
@@ -268,18 +268,24 @@ func (r *reader) network(l *level) migrate.Readers {
 // sharedNetwork reads subnets on one wire. Its options are those of each of them.
 func (r *reader) sharedNetwork(l level, v *migrate.Value) {
 	l.segment, l.global = migrate.TagName(v.Get("name").String()), false
-	l.scope = &migrate.Scope{Name: "network " + l.segment}
+	l.scope = &migrate.Scope{Name: "network " + l.segment, DNS6: l.scope.DNS6, Domain6: l.scope.Domain6}
 	r.fields(&l, v, r.network(&l))
 	before := len(r.farm.Networks())
 	inner := l
 	inner.relays = nil
-	r.subnets(inner, v)
+	r.inside(inner, v)
 	for i, n := range r.farm.Networks()[before:] {
 		n.Inherit(l.scope)
 		if i == 0 { // the others share its network
 			n.Relays = append(n.Relays, l.relays...)
 		}
 	}
+}
+
+// inside reads what a network, a pool or a group has in it. dhcpd has all in each other.
+func (r *reader) inside(l level, v *migrate.Value) {
+	r.subnets(l, v)
+	r.farm.Each(v.Get("shared-networks"), func(v *migrate.Value) { r.sharedNetwork(l, v) })
 	r.pools(l, v)
 	r.reservations(l, v)
 }
@@ -312,6 +318,7 @@ func (r *reader) subnet(l level, v *migrate.Value) {
 		return
 	}
 	n := f.Network(p, v.Get("subnet").Origin)
+	outer := l.scope
 	n.Segment, l.scope = l.segment, &n.Scope
 	f.Taken(v.Get("subnet").Origin, "subnets", n.Prefix)
 	r.fields(&l, v, r.network(&l))
@@ -324,8 +331,10 @@ func (r *reader) subnet(l level, v *migrate.Value) {
 			f.Taken(v.Get("relay").Origin, "subnets[].relays", a)
 		}
 	}
-	r.pools(l, v)
-	r.reservations(l, v)
+	if n.Prefix.Addr().Is6() {
+		n.Inherit(&migrate.Scope{DNS6: outer.DNS6, Domain6: outer.Domain6})
+	}
+	r.inside(l, v)
 }
 
 // pools reads the ranges of addresses of a level. A pool of dhcpd has several.
@@ -333,7 +342,7 @@ func (r *reader) pools(l level, v *migrate.Value) {
 	r.farm.Each(v.Get("pools"), func(v *migrate.Value) {
 		inner := l
 		inner.scope, inner.pool = &migrate.Scope{Name: "pool"}, true
-		r.fields(&inner, v, migrate.Readers{"pool": migrate.Skip})
+		r.fields(&inner, v, migrate.Readers{"pool": migrate.Skip, "reservations": migrate.Skip})
 		var c migrate.CatchAll
 		if inner.lease != l.lease {
 			c.Lease = inner.lease
@@ -345,6 +354,7 @@ func (r *reader) pools(l level, v *migrate.Value) {
 		for _, span := range spans {
 			r.span(inner, c, span)
 		}
+		r.inside(l, v)
 	})
 }
 

@@ -29,13 +29,12 @@ func (r *reader) group(l level, named, v *migrate.Value) {
 		}
 	}
 	name, _ := r.farm.Tag(text)
-	l.scope, l.tags, l.lease = r.farm.TagScope(name), append(slices.Clone(l.tags), name), 0
+	l.scope, l.tags, l.global = r.farm.TagScope(name), append(slices.Clone(l.tags), name), false
 	r.farm.Comment(fmt.Sprintf("The group at %s.", v.Position()), "tags", name)
 	own := r.network(&l)
 	own["group"], own["valid-lifetime"] = migrate.Skip, r.noLease()
 	r.fields(&l, v, own)
-	r.reservations(l, v)
-	r.subnets(l, v)
+	r.inside(l, v)
 }
 
 func (r *reader) noLease() func(*migrate.Value) {
