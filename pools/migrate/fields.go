@@ -23,6 +23,15 @@ func (f *Farm) Fields(v *Value, readers Readers) {
 	}
 }
 
+// Known notes the fields of a mapping that are none of these.
+func (f *Farm) Known(v *Value, keys ...string) {
+	readers := Readers{}
+	for _, key := range keys {
+		readers[key] = Skip
+	}
+	f.Fields(v, readers)
+}
+
 // Each calls read for the items of a list.
 func (f *Farm) Each(list *Value, read func(*Value)) {
 	if !list.IsNull() && !list.IsList() {

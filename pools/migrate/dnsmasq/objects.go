@@ -48,18 +48,19 @@ func (r *Reader) object(v *migrate.Value) (found int) {
 	if c := v.Get("spec", "controller"); c.String() != "" {
 		r.farm.Itself(c.Origin, "all objects are read, also those of controller %q", c)
 	}
-	readers := migrate.Readers{"controller": migrate.Skip}
+	var list string
+	var read func(*migrate.Value)
 	switch kind { // those with Set are of v1alpha1
 	case "DnsmasqOptions":
-		readers["options"] = r.each(r.optionObject)
+		list, read = "options", r.optionObject
 	case "DhcpHosts", "DnsmasqDhcpHostSet":
-		readers["hosts"] = r.each(r.hostObject)
+		list, read = "hosts", r.hostObject
 	case "DhcpOptions", "DnsmasqDhcpOptionSet":
-		readers["options"] = r.each(r.dhcpOptionObject)
+		list, read = "options", r.dhcpOptionObject
 	case "DhcpPool":
-		readers["pools"] = r.each(r.poolObject)
+		list, read = "pools", r.poolObject
 	case "DnsmasqOptionSet":
-		readers["options"] = r.each(r.optionLine)
+		list, read = "options", r.optionLine
 	case "DnsHosts", "DnsmasqHostSet":
 		at := v.Origin
 		at.Path = strings.TrimPrefix(at.Path+".spec", ".") + " (DnsHosts)"
@@ -69,18 +70,14 @@ func (r *Reader) object(v *migrate.Value) (found int) {
 		r.farm.Unknown(v.Origin, "unknown kind %q", kind)
 		return 1
 	}
-	r.farm.Fields(v.Get("spec"), readers)
+	r.farm.Known(v.Get("spec"), "controller", list)
+	r.farm.Each(v.Get("spec", list), read)
 	return 1
-}
-
-// each returns a reader for the items of a list.
-func (r *Reader) each(read func(*migrate.Value)) func(*migrate.Value) {
-	return func(v *migrate.Value) { r.farm.Each(v, read) }
 }
 
 // optionObject reads an item of DnsmasqOptions: any option of dnsmasq.
 func (r *Reader) optionObject(v *migrate.Value) {
-	r.unread(v, "key", "values")
+	r.farm.Known(v, "key", "values")
 	line := v.Get("key").String()
 	if values := v.Get("values").Strings(); len(values) > 0 {
 		line += "=" + strings.Join(values, ",") // as the controller writes them
@@ -95,7 +92,7 @@ func (r *Reader) optionLine(v *migrate.Value) {
 		r.optionObject(v)
 		return
 	}
-	r.unread(v, "key", "value")
+	r.farm.Known(v, "key", "value")
 	r.line(v, v.Get("key").String()+"="+text)
 }
 
@@ -126,17 +123,8 @@ func (r *Reader) fields(v *migrate.Value, parts []part, known ...string) (all []
 			}
 		}
 	}
-	r.unread(v, known...)
+	r.farm.Known(v, known...)
 	return all
-}
-
-// unread notes the fields of an item that are none of these.
-func (r *Reader) unread(v *migrate.Value, known ...string) {
-	readers := migrate.Readers{}
-	for _, key := range known {
-		readers[key] = migrate.Skip
-	}
-	r.farm.Fields(v, readers)
 }
 
 // at returns the place of an item, or of a field of it, with the option of dnsmasq.

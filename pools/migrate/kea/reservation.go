@@ -88,8 +88,7 @@ func (r *reader) options(s *migrate.Scope, list *migrate.Value) {
 
 func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 	f := r.farm
-	f.Fields(v, migrate.Readers{"name": migrate.Skip, "code": migrate.Skip, "data": migrate.Skip, "space": migrate.Skip, "csv-format": migrate.Skip,
-		"always-send": migrate.Skip, "never-send": migrate.Skip, "comment": migrate.Skip, "user-context": migrate.Skip, "client-classes": migrate.Skip})
+	f.Known(v, "name", "code", "data", "space", "csv-format", "always-send", "never-send", "comment", "user-context", "client-classes")
 	name, code, data, space := v.Get("name").String(), v.Get("code").String(), values(v.Get("data")), v.Get("space").String()
 	at := v.Origin
 	if strings.HasSuffix(at.Path, "]") {

@@ -230,7 +230,7 @@ func (r *reader) labels(tag string, v *migrate.Value) {
 func (r *reader) taints(tag string, v *migrate.Value) {
 	t := r.tag(tag)
 	for _, item := range v.Items {
-		r.farm.Fields(item, migrate.Readers{"key": migrate.Skip, "value": migrate.Skip, "effect": migrate.Skip})
+		r.farm.Known(item, "key", "value", "effect")
 		t.Taints.Items = append(t.Taints.Items, pools.Taint{Key: item.Get("key").String(), Value: item.Get("value").String(), Effect: item.Get("effect").String()})
 		r.farm.Taken(item.Origin, inTag(tag, "taints"), item.Get("key").String(), item.Get("effect").String())
 	}
