@@ -63,7 +63,7 @@ func (r *reader) setting(tag, key string, v *migrate.Value) {
 		return
 	}
 	r.overridden(tag, key, v)
-	if r.hook(tag, key, v) {
+	if strings.Contains(key, "_") && r.hook(tag, key, v, "") {
 		return
 	}
 	for prefix, read := range r.settings() {
