@@ -129,5 +129,5 @@ func (r *Reader) pattern(h host) {
 // addMAC adds a tag of the machines whose MACs fit a pattern.
 func (r *Reader) addMAC(at pools.Origin, tag, pattern string) {
 	r.farm.NotTaken(at, "MACs with * are no match of a pool; nodes whose MACs fit get the options of the tag")
-	r.macs = append(r.macs, macTag{at, tag, strings.ToLower(pattern)})
+	r.macs = append(r.macs, macTag{tag, strings.ToLower(pattern)})
 }

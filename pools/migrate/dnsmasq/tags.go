@@ -36,7 +36,6 @@ type tagIf struct {
 
 // macTag sets a tag by a pattern of MACs.
 type macTag struct {
-	at      pools.Origin
 	tag     string
 	pattern string // 00:60:8c:*:*:*
 }
