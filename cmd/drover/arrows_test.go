@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 		"drover/pools", "drover/pools/config", "drover/pools/config/decode", "drover/pools/config/include", "drover/pools/config/mistake",
 		"drover/pools/hardware/importer", "drover/pools/option", "drover/pools/resolve",
 	},
-	"pools/migrate/dhcpd":     {"drover/pools", "drover/pools/migrate"},
+	"pools/migrate/dhcpd":     {"drover/pools", "drover/pools/migrate", "drover/pools/migrate/kea"},
 	"pools/migrate/dnsmasq":   {"drover/pools", "drover/pools/migrate", "drover/pools/option"},
 	"pools/migrate/inventory": {"drover/pools", "drover/pools/migrate"},
 	"pools/migrate/kea":       {"drover/pools", "drover/pools/migrate"},

@@ -15,6 +15,7 @@ func TestImportConfigCodes(t *testing.T) {
 		"clash.csv": "name,mac,ip\na,02:00:00:00:00:01,10.28.1.2\nb,02:00:00:00:00:01,10.28.1.3\n",
 		"no.csv":    "colour\nred\n",
 		"some.conf": "dhcp-range=tag:x,10.28.0.100,10.28.0.150,255.255.255.0\ndhcp-mac=set:x,52:54:*:*:*:*\n",
+		"pw.yaml":   "ltsp: {config: {rootPasswd: $6$salt$notTheHashOfAnything}}\nnodePools: [{range: \"10.28.0.100,10.28.0.150,255.255.0.0\"}]\n",
 		"none.conf": "dhcp-range=10.28.0.100,10.28.0.150,255.255.255.0\ndhcp-ignore=tag:#known\n",
 	}))
 	for _, tt := range []struct {
@@ -34,6 +35,7 @@ func TestImportConfigCodes(t *testing.T) {
 		{"csv ok.csv -c nowhere.yaml", "no such file", 1},
 		{"csv odd.csv --dry-run", "odd.csv:1: not understood: shelf", 2},
 		{"dnsmasq some.conf --dry-run", "some.conf:1: restricted: dhcp-range: range 10.28.0.100-10.28.0.150 is left out, by the rule tag:x", 3},
+		{"kubefarm pw.yaml --dry-run", "pw.yaml:1: restricted: ltsp.config.rootPasswd: catch-all pools are left without root's password", 3},
 		{"dnsmasq none.conf --dry-run", "there is no catch-all pool", 0},
 		{"csv ok.csv --apply --api http://127.0.0.1:1 --token-file ok.csv", "does not", 1},
 		{"csv no.csv", "no column has the MACs", 5},

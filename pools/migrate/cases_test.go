@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/migrate"
+	"drover/pools/migrate/dhcpd"
 	"drover/pools/migrate/inventory"
 	"drover/pools/migrate/kea"
 	"drover/pools/migrate/kubefarm"
@@ -108,6 +110,31 @@ oob,M1C31,,True,1000BASE-T (1GE),,True,10.29.0.31/16,94:57:A5:D3:EC:FB,
 	}
 	if len(c.Subnets) != 1 {
 		t.Errorf("subnets %v: that of the management processors is none", c.Subnets)
+	}
+}
+
+// TestDhcpdNested: blocks of dhcpd are read wherever they stand, with what those around them say.
+func TestDhcpdNested(t *testing.T) {
+	r, c := imported(t, dhcpd.Read, `group outer { option ntp-servers 10.28.0.3; option dhcp6.name-servers fd00:28::53;
+  shared-network floor { default-lease-time 600;
+    group inner { subnet 10.28.0.0 netmask 255.255.255.0 { pool { range 10.28.0.100 10.28.0.150;
+      host m1 { hardware ethernet 52:54:00:28:00:11; fixed-address 10.28.0.11; } } } }
+    subnet6 fd00:28::/64 { group { deny booting; host m2 { hardware ethernet 52:54:00:28:00:12; fixed-address 10.28.0.12; } } }
+    host m3 { hardware ethernet 52:54:00:28:00:13; fixed-address 10.28.0.13, fd00:28::13; } } }
+`)
+	nodesAre(t, r, c, "m2 52:54:00:28:00:12 10.28.0.12", "m1 52:54:00:28:00:11 10.28.0.11", "m3 52:54:00:28:00:13 10.28.0.13 fd00:28::13")
+	for i, want := range []string{"[outer group-1] true", "[outer inner] false", "[outer] false"} {
+		if n := c.Pools[0].Nodes[i]; fmt.Sprint(n.Tags, n.Ignore) != want {
+			t.Errorf("%s has %v %v, want %s", n.Name, n.Tags, n.Ignore, want)
+		}
+	}
+	for _, s := range c.Subnets {
+		if s.Network != "floor" || s.Lease.String() != "10m" || s.Is6() && fmt.Sprint(s.DNS) != "[fd00:28::53]" {
+			t.Errorf("subnet %+v", s)
+		}
+	}
+	if got := opened(c); !slices.Equal(got, []string{leased}) {
+		t.Errorf("open %q", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"drover/pools"
 	"drover/pools/config"
@@ -81,6 +82,36 @@ func (f *Farm) ownOptions(c *CatchAll) {
 	t.Options = c.scope.Options
 	c.scope.homes = append(c.scope.homes, "tags."+name)
 	c.Tags = append(c.Tags, name)
+}
+
+// passwordTag is the tag with root's password where unknown machines would get it with [allTag].
+const passwordTag = "root-password"
+
+// keepPassword moves root's password from the tag of all nodes to a tag of those that the config
+// names, if it has a pool for unknown machines: any machine that asks would get it there.
+func (f *Farm) keepPassword() {
+	all := f.tags[allTag]
+	open := func(p pools.Pool) bool { return p.CatchAll && !p.Ignore && !p.SecretsForUnknown }
+	i := slices.IndexFunc(f.pools, func(p *pools.Pool) bool { return open(*p) })
+	if all == nil || all.RootPasswordHash.Text == "" || i < 0 && !slices.ContainsFunc(f.there.Pools, open) {
+		return
+	}
+	name, own := f.Tag(passwordTag)
+	own.RootPasswordHash, all.RootPasswordHash = all.RootPasswordHash, own.RootPasswordHash
+	for _, p := range f.pools {
+		if !p.CatchAll {
+			p.Tags = append([]string{name}, p.Tags...)
+		}
+	}
+	f.Comment("For nodes that the config names: a catch-all pool would give it to any machine that asks.", "tags", name)
+	from, to := "tags."+allTag+".rootPasswordHash", "tags."+name+".rootPasswordHash"
+	for _, c := range f.claims {
+		if slices.Contains(c.paths, from) {
+			n := &f.Notes[c.note]
+			c.paths[0], n.Text = to, strings.Replace(n.Text, from, to, 1)
+			f.Restricted(n.Origin, "catch-all pools are left without root's password: any machine that asks would get it there (to give it to unknown hardware, write secretsForUnknown: true and tag %s in the pool)", name)
+		}
+	}
 }
 
 // order puts pools that keep machines out before those that let some in.

@@ -42,7 +42,11 @@ func opened(c *pools.Config) (all []string) {
 		case p.Ignore:
 			all = append(all, "not "+p.Match.Class+p.Match.UserClass+p.Match.Arch.String())
 		default:
-			all = append(all, strings.TrimSpace(p.Range.String()+p.Range6.String()+" "+p.Match.Class+p.Match.UserClass+p.Match.Arch.String()))
+			text := p.Range.String() + p.Range6.String() + " " + p.Match.Class + p.Match.UserClass + p.Match.Arch.String()
+			if p.Match.CircuitID != "" {
+				text += " at " + p.Match.CircuitID
+			}
+			all = append(all, strings.TrimSpace(text))
 		}
 	}
 	return all
@@ -73,12 +77,26 @@ func check(t *testing.T, read func(*migrate.Farm, []string) error, cases []close
 	}
 }
 
+// lease is a config with a range for the clients with some tags.
+func lease(tags string) string {
+	return dnsmasqHead + "dhcp-range=" + tags + ",10.28.0.100,10.28.0.150,255.255.255.0,12h\n"
+}
+
+// TestDnsmasqSeveralTags: of two tags that depend on what a client sends neither is forgotten.
+func TestDnsmasqSeveralTags(t *testing.T) {
+	check(t, conf, []closedCase{
+		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:port\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-circuitid=set:port,ge-0/0/7", []string{leased + " *PXEClient* at ge-0/0/7"}, false},
+		{lease("tag:both") + "tag-if=set:both,tag:pxe,tag:efi\ndhcp-vendorclass=set:pxe,PXEClient\ndhcp-vendorclass=set:efi,PXEClient:Arch:00007", nil, true},
+		{dnsmasqOpen + "dhcp-ignore=tag:out\ndhcp-vendorclass=set:out,PXEClient\ndhcp-host=00:60:8c:*:*:*,set:out", nil, true},
+		{dnsmasqOpen + "dhcp-ignore=tag:out\ndhcp-vendorclass=set:pxe,PXEClient\ntag-if=set:out,tag:red,tag:!pxe", nil, true},
+		{lease("tag:!out") + "dhcp-vendorclass=set:pxe,PXEClient\ntag-if=set:out,tag:red,tag:pxe", []string{leased}, false},
+		{dnsmasqOpen + "dhcp-ignore=tag:out\ndhcp-vendorclass=set:out,PXEClient\ndhcp-mac=set:out,00:60:8c:*:*:*", nil, true},
+	})
+}
+
 // TestDnsmasqOpensNothing: what keeps a machine out of a range there keeps it out here.
 func TestDnsmasqOpensNothing(t *testing.T) {
 	all := []string{leased}
-	lease := func(tags string) string {
-		return dnsmasqHead + "dhcp-range=" + tags + ",10.28.0.100,10.28.0.150,255.255.255.0,12h\n"
-	}
 	check(t, conf, []closedCase{
 		{dnsmasqOpen, all, false},
 		{dnsmasqOpen + "dhcp-ignore=tag:!known", nil, false},

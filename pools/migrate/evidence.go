@@ -118,12 +118,12 @@ func index(n *yaml.Node, paths []string, texts map[string][]string) (all []strin
 	case yaml.ScalarNode:
 		all = []string{n.Value}
 	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
+		for key, v := range pairs(n) {
 			var inner []string
 			for _, p := range paths {
-				inner = append(inner, join(p, n.Content[i].Value))
+				inner = append(inner, join(p, key.Value))
 			}
-			all = append(append(all, n.Content[i].Value), index(n.Content[i+1], inner, texts)...)
+			all = append(append(all, key.Value), index(v, inner, texts)...)
 		}
 	case yaml.SequenceNode:
 		for _, item := range n.Content {

@@ -104,28 +104,6 @@ type CatchAll struct {
 	unnamed bool   // machines that the config names may not lease from it
 }
 
-// Machine is a machine of the other config. Name is any text, and Hardware has its MACs as
-// they are written there.
-type Machine struct {
-	pools.Node
-	At       pools.Origin
-	Pool     string // default: that of the Options
-	Hardware []string
-	scope    *Scope // with options of its own; nil: none
-}
-
-// String returns the name of the machine, or what else it has.
-func (m *Machine) String() string {
-	name := m.Name
-	if name == "" && len(m.MACs) > 0 {
-		name = m.MACs[0].String()
-	}
-	if name == "" && m.IP.IsValid() {
-		name = m.IP.String()
-	}
-	return cmp.Or(name, m.Match.ClientID, m.Match.CircuitID, "without a name")
-}
-
 // NewFarm returns an empty farm.
 func NewFarm(o Options) *Farm {
 	f := &Farm{asked: o, tags: map[string]*tag{}}
@@ -312,57 +290,6 @@ func (f *Farm) Comment(text string, path ...string) {
 
 // Machines returns the number of machines so far.
 func (f *Farm) Machines() int { return len(f.machines) }
-
-// Add adds a machine. Finish makes a node of it.
-func (f *Farm) Add(m Machine) {
-	for _, text := range m.Hardware {
-		mac, err := ParseHardware(text)
-		if err != nil {
-			f.Unknown(m.At, "%v", err)
-			continue
-		}
-		if !slices.Contains(m.MACs, mac) {
-			m.MACs = append(m.MACs, mac)
-		}
-	}
-	if len(m.MACs) > 0 && !m.Match.IsZero() {
-		f.Lost(m.At, "the identifier beside the MAC: drover knows the machine by its MAC")
-		m.Match = pools.Match{}
-	}
-	if m.scope != nil && len(m.scope.Options) > 0 {
-		m.DHCPOptions = m.scope.Options
-	}
-	f.machines = append(f.machines, &m)
-}
-
-// DUID gives a machine the MAC that its DUID holds, if it holds one. drover knows no others.
-func (f *Farm) DUID(m *Machine, at pools.Origin, duid string) {
-	digits := strings.TrimPrefix(duid, "hex:")
-	if len(digits) == 28 && strings.HasPrefix(digits, "00010001") || len(digits) == 20 && strings.HasPrefix(digits, "00030001") {
-		m.Hardware = append(m.Hardware, digits[len(digits)-12:])
-		f.Taken(at, "pools[].nodes[].macs; the MAC in the DUID")
-		return
-	}
-	f.Lost(at, "a DUID without a MAC: drover knows a machine by its MAC, whatever its DUID")
-}
-
-// ParseHardware reads a MAC in the forms that other servers write: pairs that lack a
-// leading zero, and a type of hardware in front, as in 01-52:54:00:12:34:56.
-func ParseHardware(text string) (pools.MAC, error) {
-	s := strings.ToLower(strings.TrimSpace(text))
-	if kind, rest, ok := strings.Cut(s, "-"); ok && (kind == "01" || kind == "1") && strings.Count(rest, ":") == 5 {
-		s = rest
-	}
-	if parts := strings.FieldsFunc(s, func(r rune) bool { return r == ':' || r == '-' }); len(parts) == 6 {
-		for i, p := range parts {
-			if len(p) == 1 {
-				parts[i] = "0" + p
-			}
-		}
-		s = strings.Join(parts, ":")
-	}
-	return pools.ParseMAC(s)
-}
 
 // Label returns a DNS label for any text: lower case, with '-' for other characters; ""
 // if nothing is left.

@@ -54,6 +54,7 @@ func (f *Farm) Finish() pools.Config {
 		f.PoolNamed(f.Pool)
 		f.Lost(pools.Origin{}, "no machine is named: pool %q is empty", f.pools[0].Name)
 	}
+	f.keepPassword()
 	f.tagged(&c)
 	f.Global.homes = []string{"tags." + allTag, "subnets[]"}
 	for _, p := range f.pools {

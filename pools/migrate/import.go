@@ -75,7 +75,10 @@ func (i *Import) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	merged, parts := into(old, doc)
-	f.verify(i.written(merged))
+	if doc, err = i.written(f, c, merged); err != nil {
+		return nil, err
+	}
+	f.verify(doc)
 	if old == nil {
 		merged.HeadComment = i.head(f)
 	}
@@ -164,27 +167,16 @@ func stripped(changes []pools.NodeChange) []pools.NodeChange {
 	return changes
 }
 
-// written returns the part of a config that is written.
-func (i *Import) written(doc *yaml.Node) *yaml.Node {
+// written returns the part of a config that is written: with Apply the nodes.
+func (i *Import) written(f *Farm, c pools.Config, doc *yaml.Node) (*yaml.Node, error) {
 	if !i.Apply {
-		return doc
+		return doc, nil
 	}
-	key, list := value(doc.Content[0], "pools")
-	if list == nil {
-		return &yaml.Node{}
+	nodes := pools.Config{}
+	for _, p := range c.Pools {
+		nodes.Pools = append(nodes.Pools, pools.Pool{Name: p.Name, Nodes: p.Nodes})
 	}
-	all := *list
-	all.Content = nil
-	for _, p := range list.Content {
-		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, k := range []string{"name", "nodes"} {
-			if key, v := value(p, k); v != nil {
-				n.Content = append(n.Content, key, v)
-			}
-		}
-		all.Content = append(all.Content, n)
-	}
-	return &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Content: []*yaml.Node{key, &all}}}}
+	return f.document(nodes)
 }
 
 // add adds the changes of nodes.
@@ -255,37 +247,27 @@ func (r *Result) Write(w io.Writer) error {
 
 // Summary returns the outcome as one line.
 func (r *Result) Summary() string {
-	nodes, notes := map[importer.Kind]int{}, map[Kind]int{}
-	total := 0
+	var nodes, notes []string // the kind of each
 	for _, ch := range r.Changes {
 		if ch.Part == "node" {
-			nodes[ch.Kind]++
-			total++
+			nodes = append(nodes, string(ch.Kind))
 		}
 	}
 	for _, n := range r.Notes {
-		notes[n.Kind]++
+		notes = append(notes, string(n.Kind))
 	}
-	words := []string{fmt.Sprintf("%d nodes", total)}
-	for _, k := range []importer.Kind{importer.New, importer.Changed, importer.Same, importer.Incomplete, importer.Conflict} {
-		if nodes[k] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", nodes[k], k))
+	count := func(before string, all []string, kinds ...string) (text string) {
+		for _, kind := range kinds {
+			if n := len(slices.DeleteFunc(slices.Clone(all), func(k string) bool { return k != kind })); n > 0 {
+				text += fmt.Sprintf("%s%d %s", before, n, kind)
+				before = ", "
+			}
 		}
+		return text
 	}
-	out := words[0]
-	if len(words) > 1 {
-		out += ": " + strings.Join(words[1:], ", ")
-	}
-	words = nil
-	for _, k := range []Kind{Taken, Itself, NotTaken, Lost, Bug, Unknown, LeftOut, Restricted, Clash} {
-		if notes[k] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", notes[k], k))
-		}
-	}
-	if len(words) > 0 {
-		out += "; options: " + strings.Join(words, ", ")
-	}
-	return out
+	return fmt.Sprintf("%d nodes", len(nodes)) +
+		count(": ", nodes, string(importer.New), string(importer.Changed), string(importer.Same), string(importer.Incomplete), string(importer.Conflict)) +
+		count("; options: ", notes, string(Taken), string(Itself), string(NotTaken), string(Lost), string(Bug), string(Unknown), string(LeftOut), string(Restricted), string(Clash))
 }
 
 // maxHead bounds the notes in the head of a config.

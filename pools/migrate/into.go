@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -35,44 +34,64 @@ func into(old, doc *yaml.Node) (*yaml.Node, []Change) {
 	if old == nil {
 		old = &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map"}}}
 	}
-	to, from := old.Content[0], doc.Content[0]
-	for i := 0; i+1 < len(from.Content); i += 2 {
-		key, v := from.Content[i], from.Content[i+1]
-		_, have := value(to, key.Value)
+	to := old.Content[0]
+	for key, v := range pairs(doc.Content[0]) {
+		have, part := at(to, key, v), strings.TrimSuffix(key.Value, "s")
 		switch {
-		case v.Kind == yaml.MappingNode && key.Value == "tags":
-			a.mapping(at(to, key, v), v, "tag")
-		case v.Kind == yaml.MappingNode:
-			fill(at(to, key, v), v)
-		case have == nil || have.Kind != yaml.SequenceNode:
-			a.list(at(to, key, v), v, strings.TrimSuffix(key.Value, "s"))
+		case v.Kind == yaml.SequenceNode:
+			for _, item := range v.Content {
+				a.add(itemLike(have, item), item, part, identity(item), func() { have.Content = append(have.Content, item) })
+			}
+		case part == "tag":
+			for name, tag := range pairs(v) {
+				_, there := value(have, name.Value)
+				a.add(there, tag, part, name.Value, func() { have.Content = append(have.Content, name, tag) })
+			}
 		default:
-			a.list(have, v, strings.TrimSuffix(key.Value, "s"))
+			merge(have, v, "", false)
 		}
 	}
 	return old, a.changes
 }
 
-// at returns the value of a key, and adds an empty one of the form of v if there is none.
-func at(to, key, v *yaml.Node) *yaml.Node {
-	if _, have := value(to, key.Value); have != nil && have.Kind == v.Kind {
-		return have
+// itemLike returns the item of a list with the name of another one; nil if there is none.
+func itemLike(list, item *yaml.Node) *yaml.Node {
+	for _, other := range list.Content {
+		if identity(other) == identity(item) {
+			return other
+		}
 	}
-	empty := &yaml.Node{Kind: v.Kind, Tag: v.Tag}
-	if _, have := value(to, key.Value); have != nil { // of another form, such as null
-		*have = *empty
-		return have
-	}
-	to.Content = append(to.Content, key, empty)
-	return empty
+	return nil
 }
 
-// fill adds the keys that a mapping does not have.
-func fill(to, from *yaml.Node) (added bool) {
-	for i := 0; i+1 < len(from.Content); i += 2 {
-		if _, have := value(to, from.Content[i].Value); have == nil {
-			to.Content = append(to.Content, from.Content[i], from.Content[i+1])
+// at returns the value of a key, and adds an empty one of the form of v if there is none.
+func at(to, key, v *yaml.Node) *yaml.Node {
+	_, have := value(to, key.Value)
+	if have == nil {
+		have = &yaml.Node{}
+		to.Content = append(to.Content, key, have)
+	}
+	if have.Kind != v.Kind { // of another form, such as null
+		*have = yaml.Node{Kind: v.Kind, Tag: v.Tag}
+	}
+	return have
+}
+
+// merge adds the keys that a mapping does not have, but for one, and with over replaces the
+// values of the others. It reports whether it added some.
+func merge(to, from *yaml.Node, but string, over bool) (added bool) {
+	for key, v := range pairs(from) {
+		_, have := value(to, key.Value)
+		switch {
+		case key.Value == but:
+		case have == nil:
+			to.Content = append(to.Content, key, v)
 			added = true
+		case !over || same(have, v):
+		case key.Value == "dhcpOptions" && have.Kind == v.Kind:
+			merge(have, v, "", true)
+		default:
+			*have = *v
 		}
 	}
 	return added
@@ -83,95 +102,32 @@ type adder struct {
 	changes []Change
 }
 
-func (a *adder) note(kind importer.Kind, part, name, text string) {
-	a.changes = append(a.changes, Change{kind, part, name, text})
-}
-
-// mapping adds the items of a mapping, such as tags.
-func (a *adder) mapping(to, from *yaml.Node, part string) {
-	for i := 0; i+1 < len(from.Content); i += 2 {
-		key, v := from.Content[i], from.Content[i+1]
-		_, have := value(to, key.Value)
-		if have == nil {
-			to.Content = append(to.Content, key, v)
-			a.note(importer.New, part, key.Value, "")
-			continue
+// add adds an item, or notes that it is there already. Of a pool that is there the nodes follow.
+func (a *adder) add(have, item *yaml.Node, part, name string, insert func()) {
+	c := Change{importer.Same, part, name, ""}
+	key, nodes := value(item, "nodes")
+	switch {
+	case have == nil:
+		insert()
+		c.Kind = importer.New
+	case part != "pool":
+		if !same(have, item) {
+			c.Text = "the file has another one, which stays"
 		}
-		a.kept(have, v, part, key.Value)
-	}
-}
-
-// kept notes an item that is there already.
-func (a *adder) kept(have, v *yaml.Node, part, name string) {
-	text := ""
-	if !same(have, v) {
-		text = "the file has another one, which stays"
-	}
-	a.note(importer.Same, part, name, text)
-}
-
-// list adds the items of a list, and nodes to the pools that are there.
-func (a *adder) list(to, from *yaml.Node, part string) {
-	for _, item := range from.Content {
-		name := identity(item)
-		i := slices.IndexFunc(to.Content, func(x *yaml.Node) bool { return identity(x) == name })
-		switch {
-		case i < 0:
-			to.Content = append(to.Content, item)
-			a.note(importer.New, part, name, "")
-		case part == "pool":
-			a.pool(to.Content[i], item, name)
-		default:
-			a.kept(to.Content[i], item, part, name)
+	default:
+		if merge(have, item, "nodes", false) {
+			c.Kind = importer.Changed
+		}
+		for _, node := range items(item, "nodes") {
+			list := at(have, key, nodes)
+			if there := itemLike(list, node); there != nil {
+				merge(there, node, "", true)
+			} else {
+				list.Content = append(list.Content, node)
+			}
 		}
 	}
-}
-
-func (a *adder) pool(to, from *yaml.Node, name string) {
-	kind := importer.Same
-	if fill(to, without(from, "nodes")) {
-		kind = importer.Changed
-	}
-	a.note(kind, "pool", name, "")
-	key, nodes := value(from, "nodes")
-	if nodes == nil {
-		return
-	}
-	list := at(to, key, nodes)
-	for _, node := range nodes.Content {
-		i := slices.IndexFunc(list.Content, func(x *yaml.Node) bool { return identity(x) == identity(node) })
-		if i < 0 {
-			list.Content = append(list.Content, node)
-			continue
-		}
-		follow(list.Content[i], node)
-	}
-}
-
-// follow sets the fields of a node that the import has.
-func follow(to, from *yaml.Node) {
-	for i := 0; i+1 < len(from.Content); i += 2 {
-		key, v := from.Content[i], from.Content[i+1]
-		if _, have := value(to, key.Value); have == nil {
-			to.Content = append(to.Content, key, v)
-		} else if key.Value == "dhcpOptions" && have.Kind == v.Kind {
-			follow(have, v)
-		} else if !same(have, v) {
-			*have = *v
-		}
-	}
-}
-
-// without returns a mapping without a key.
-func without(n *yaml.Node, key string) *yaml.Node {
-	out := *n
-	out.Content = nil
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value != key {
-			out.Content = append(out.Content, n.Content[i], n.Content[i+1])
-		}
-	}
-	return &out
+	a.changes = append(a.changes, c)
 }
 
 // same reports whether two values are the same, whatever their style and comments.

@@ -67,41 +67,20 @@ func (in *included) add(line string, at pools.Origin) {
 	in.lines = append(in.lines, at)
 }
 
-// withoutComments replaces the comments of C by blanks, and tabs, so that lines stay as
-// they are.
-func withoutComments(data []byte) []byte {
-	out := bytes.Clone(data)
-	inString := false
-	for i := 0; i < len(out); i++ {
-		switch c := out[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '\t':
-			out[i] = ' '
-		case c == '#' || bytes.HasPrefix(out[i:], []byte("//")):
-			i = blank(out, i, "\n")
-		case bytes.HasPrefix(out[i:], []byte("/*")):
-			i = blank(out, i, "*/")
-		}
-	}
-	return out
-}
+// jsonComment is a text of JSON, a tab, or a comment of C or of a shell.
+var jsonComment = regexp.MustCompile(`"(?:\\.|[^"\\])*"?|\t|#[^\n]*|//[^\n]*|/\*(?s:.*?)(?:\*/|$)`)
 
-// blank writes blanks from i to the end of a comment, and returns the last index of it.
-func blank(b []byte, i int, end string) int {
-	n := bytes.Index(b[i:], []byte(end))
-	if n < 0 {
-		n = len(b) - i
-	} else {
-		n += len(end)
-	}
-	for j := i; j < i+n; j++ {
-		if b[j] != '\n' {
-			b[j] = ' '
+// withoutComments replaces comments and tabs by blanks, so that lines stay as they are.
+func withoutComments(data []byte) []byte {
+	return jsonComment.ReplaceAllFunc(data, func(b []byte) []byte {
+		if b[0] == '"' {
+			return b
 		}
-	}
-	return i + n - 1
+		return bytes.Map(func(r rune) rune {
+			if r == '\n' {
+				return r
+			}
+			return ' '
+		}, b)
+	})
 }

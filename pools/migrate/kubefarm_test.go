@@ -158,3 +158,34 @@ func TestKubefarmTags(t *testing.T) {
 		}
 	}
 }
+
+// TestKubefarmPassword: unknown hardware gets no password of root, and the nodes that the values
+// name keep it.
+func TestKubefarmPassword(t *testing.T) {
+	const head = "ltsp: {config: {rootPasswd: $6$salt$notTheHashOfAnything}}\nnodePools:\n  - tags: [red]\n    range: "
+	const nodes = "    nodes: [{name: m1, mac: \"02:00:00:28:00:01\", ip: 10.28.0.11}]\n"
+	for _, tt := range []struct {
+		values      string
+		own, common bool // the hash is in a tag of its own, in that of all
+		restricted  bool
+	}{
+		{head + "10.28.0.0,static,255.255.0.0\n" + nodes, false, true, false},
+		{head + "10.28.0.100,10.28.0.150,255.255.0.0\n" + nodes, true, false, true},
+		{head + "10.28.0.100,10.28.0.150,255.255.0.0\n", true, false, true},
+		{head + "10.28.0.100,10.28.0.150,255.255.0.0\n    extraOpts: [{dhcp-ignore: \"tag:!known\"}]\n" + nodes, false, true, false},
+	} {
+		r, c := imported(t, kubefarm.Read, tt.values) // config.Parse has found no mistake
+		if (c.Tags["root-password"].RootPasswordHash.Text != "") != tt.own || (c.Tags["all"].RootPasswordHash.Text != "") != tt.common || r.Restricted != tt.restricted || r.Partial {
+			t.Errorf("%s\ntags %+v\n%s", tt.values, c.Tags, report(r))
+		}
+		for _, p := range c.Pools {
+			if got := slices.Contains(p.Tags, "root-password"); got != (tt.own && !p.CatchAll) || !slices.Contains(p.Tags, "red") || p.SecretsForUnknown {
+				t.Errorf("pool %s has tags %v", p.Name, p.Tags)
+			}
+		}
+		if tt.restricted {
+			fixture.WantText(t, "the report", report(r), "input:1: restricted: ltsp.config.rootPasswd: ", "write secretsForUnknown: true and tag root-password",
+				"input:1: taken: ltsp.config.rootPasswd: tags.root-password.rootPasswordHash;")
+		}
+	}
+}

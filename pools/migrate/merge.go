@@ -75,8 +75,8 @@ func (f *Farm) join(first, m *Machine) string {
 	if first.Match.IsZero() {
 		first.Match = m.Match
 	}
-	first.MACs = union(first.MACs, m.MACs)
-	first.Tags = union(first.Tags, m.Tags)
+	first.MACs = Union(first.MACs, m.MACs)
+	first.Tags = Union(first.Tags, m.Tags)
 	first.Ignore = first.Ignore || m.Ignore
 	if m.scope != nil && first.scope != nil {
 		m.scope.heirs = append(m.scope.heirs, first.scope)
@@ -92,8 +92,8 @@ func (f *Farm) join(first, m *Machine) string {
 	return ""
 }
 
-// union returns a with the items of b that it does not have.
-func union[T comparable](a, b []T) []T {
+// Union returns a with the items of b that it does not have.
+func Union[T comparable](a, b []T) []T {
 	for _, v := range b {
 		if !slices.Contains(a, v) {
 			a = append(a, v)

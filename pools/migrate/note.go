@@ -96,6 +96,4 @@ func (f *Farm) Restricted(at pools.Origin, format string, args ...any) {
 	f.note(Restricted, at, format, args...)
 }
 
-func (f *Farm) clash(at pools.Origin, format string, args ...any) {
-	f.note(Clash, at, format, args...)
-}
+func (f *Farm) clash(at pools.Origin, format string, args ...any) { f.note(Clash, at, format, args...) }

@@ -42,12 +42,16 @@ func (f *Farm) PoolScope(c *CatchAll, span pools.Range) *Scope {
 
 // BootFile notes the boot file of another server.
 func (f *Farm) BootFile(at pools.Origin, file string) {
-	f.Itself(at, "boot file %q: drover sends each firmware its own loader, and boots the image of the pool", file)
+	if file != "" {
+		f.Itself(at, "boot file %q: drover sends each firmware its own loader, and boots the image of the pool", file)
+	}
 }
 
 // BootServer notes the server that has the boot file.
 func (f *Farm) BootServer(at pools.Origin, server string) {
-	f.Itself(at, "boot server %s: nodes boot from this server (subnets[].address names another one)", server)
+	if server != "" {
+		f.Itself(at, "boot server %s: nodes boot from this server (subnets[].address names another one)", server)
+	}
 }
 
 // hostName reads the host name that is an option.
@@ -84,12 +88,7 @@ func (o Option) key() string {
 	if o.Part != "" {
 		return strconv.Itoa(int(o.Code)) + "." + o.Part
 	}
-	for _, name := range option.Names() {
-		if option.Code(name) == o.Code {
-			return name
-		}
-	}
-	return strconv.Itoa(int(o.Code))
+	return cmp.Or(nameOf(o.Code), strconv.Itoa(int(o.Code)))
 }
 
 // follows notes the options that follow from other values of drover's config. Of the mask and the

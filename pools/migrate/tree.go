@@ -100,6 +100,38 @@ func (v *Value) Strings() (all []string) {
 	return all
 }
 
+// List returns the items of a list; none of other values.
+func (v *Value) List() []*Value {
+	if v == nil {
+		return nil
+	}
+	return v.Items
+}
+
+// NewText returns a plain value that a reader has made of another form.
+func NewText(at pools.Origin, text string) *Value {
+	return &Value{Origin: at, Text: text, kind: yaml.ScalarNode}
+}
+
+// NewMap returns an empty mapping.
+func NewMap(at pools.Origin) *Value { return &Value{Origin: at, kind: yaml.MappingNode} }
+
+// NewList returns an empty list.
+func NewList(at pools.Origin) *Value { return &Value{Origin: at, kind: yaml.SequenceNode} }
+
+// Set adds a pair to a mapping.
+func (v *Value) Set(key string, value *Value) { v.Pairs = append(v.Pairs, Pair{key, value}) }
+
+// Append adds an item to the list at a key of a mapping.
+func (v *Value) Append(key string, item *Value) {
+	list := v.Get(key)
+	if list == nil {
+		list = NewList(item.Origin)
+		v.Set(key, list)
+	}
+	list.Items = append(list.Items, item)
+}
+
 // Leaves calls each for every value that is no mapping and no list, and for empty ones
 // of these.
 func (v *Value) Leaves(each func(*Value)) {
@@ -255,42 +287,6 @@ func join(path, key string) string {
 	}
 	return path + "." + key
 }
-
-// Readers are the readers of the fields of a mapping, by key.
-type Readers map[string]func(*Value)
-
-// Fields calls the reader of each field of a mapping, and notes the fields that have none
-// as not understood. A value that is no mapping is noted likewise; null is none.
-func (f *Farm) Fields(v *Value, readers Readers) {
-	if v.IsNull() {
-		return
-	}
-	if !v.IsMap() {
-		f.Unknown(v.Origin, "keys with values are expected here")
-		return
-	}
-	for _, p := range v.Pairs {
-		read, ok := readers[p.Key]
-		if !ok {
-			f.Unknown(p.Value.Origin, "an option that this import does not know")
-			continue
-		}
-		read(p.Value)
-	}
-}
-
-// NoCounterpart returns a reader that notes each value below as lost.
-func (f *Farm) NoCounterpart(format string, args ...any) func(*Value) {
-	return func(v *Value) {
-		if v.IsNull() || len(v.Text) == 0 && len(v.Pairs) == 0 && len(v.Items) == 0 {
-			return // nothing is set
-		}
-		f.Lost(v.Origin, format, args...)
-	}
-}
-
-// Skip is a reader for fields that say nothing about machines, such as comments.
-func Skip(*Value) {}
 
 // ReadYAML reads the documents of YAML files that hold something.
 func ReadYAML(files []string) (documents []*Value, err error) {

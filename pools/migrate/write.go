@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 	"strings"
 
@@ -26,13 +27,12 @@ func (f *Farm) document(c pools.Config) (*yaml.Node, error) {
 			plainOptions(node)
 		}
 	}
-	if _, tags := value(root, "tags"); tags != nil {
-		for _, tag := range tags.Content {
-			plainOptions(tag)
-		}
+	_, tags := value(root, "tags")
+	for _, tag := range pairs(tags) {
+		plainOptions(tag)
 	}
 	for _, subnet := range items(root, "subnets") {
-		oneLine(subnet)
+		subnet.Style = yaml.FlowStyle
 	}
 	for _, cm := range append(f.comments, f.toChange(c)...) {
 		if key := find(root, cm.path); key != nil {
@@ -45,12 +45,9 @@ func (f *Farm) document(c pools.Config) (*yaml.Node, error) {
 // plainOptions writes DHCP options with one value as plain values.
 func plainOptions(n *yaml.Node) {
 	_, options := value(n, "dhcpOptions")
-	if options == nil {
-		return
-	}
-	for i, v := range options.Content {
+	for _, v := range pairs(options) {
 		if v.Kind == yaml.SequenceNode && len(v.Content) == 1 {
-			options.Content[i] = v.Content[0]
+			*v = *v.Content[0]
 		}
 	}
 }
@@ -79,13 +76,10 @@ func commented(text string) string {
 
 // dropNulls removes keys without a value.
 func dropNulls(n *yaml.Node) {
-	if n.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(n.Content); {
-			if n.Content[i+1].Tag == "!!null" {
-				n.Content = slices.Delete(n.Content, i, i+2)
-				continue
-			}
-			i += 2
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i+1].Tag == "!!null" {
+			n.Content = slices.Delete(n.Content, i, i+2)
+			i -= 2
 		}
 	}
 	for _, c := range n.Content {
@@ -93,17 +87,22 @@ func dropNulls(n *yaml.Node) {
 	}
 }
 
-// oneLine writes a mapping of plain values and lists on one line.
-func oneLine(n *yaml.Node) { n.Style = yaml.FlowStyle }
+// pairs returns the keys and values of a mapping; none of others.
+func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, v *yaml.Node) bool) {
+		for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i], n.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
 
 // value returns the value of a key of a mapping, and the key itself; nil if there is none.
 func value(n *yaml.Node, key string) (k, v *yaml.Node) {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return nil, nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i], n.Content[i+1]
+	for k, v := range pairs(n) {
+		if k.Value == key {
+			return k, v
 		}
 	}
 	return nil, nil
@@ -121,19 +120,15 @@ func items(n *yaml.Node, key string) []*yaml.Node {
 // find returns the node to which a comment belongs: the key, or the item of a list.
 func find(n *yaml.Node, path []string) (at *yaml.Node) {
 	for _, step := range path {
-		if n == nil {
+		switch {
+		case n == nil:
 			return nil
-		}
-		if n.Kind == yaml.SequenceNode {
-			i := slices.IndexFunc(n.Content, func(item *yaml.Node) bool { return identity(item) == step })
-			if i < 0 {
-				return nil
-			}
-			n = n.Content[i]
+		case n.Kind == yaml.SequenceNode:
+			n = itemLike(n, &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Value: "name"}, {Value: step}}})
 			at = n
-			continue
+		default:
+			at, n = value(n, step)
 		}
-		at, n = value(n, step)
 	}
 	return at
 }

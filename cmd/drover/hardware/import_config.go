@@ -38,11 +38,11 @@ group becomes a tag of its hosts.`,
 config-get. Reservations in a database are not in these files.`,
 			"  drover import kea /etc/kea/kea-dhcp4.conf /etc/kea/kea-dhcp6.conf --output drover.yaml", kea.Read),
 		configImport("matchbox DIRECTORY|FILE.json...", "Groups and profiles of Matchbox", `Matchbox reads the groups and profiles of a data directory, or single files. A
-profile becomes a pool and a tag. Matchbox gives no addresses: without --subnet the
-config has dhcp: proxy.`,
+profile becomes a pool. Matchbox gives no addresses: without --subnet the config has
+dhcp: proxy.`,
 			"  drover import matchbox /var/lib/matchbox --output drover.yaml", matchbox.Read),
-		configImport("warewulf nodes.conf [warewulf.conf]", "Nodes and profiles of Warewulf", `Warewulf reads nodes.conf of Warewulf 4, and warewulf.conf for the network. A profile
-becomes a tag, and nodes with one image a pool.`,
+		configImport("warewulf nodes.conf [warewulf.conf]", "Nodes and profiles of Warewulf", `Warewulf reads nodes.conf of Warewulf 4, and warewulf.conf for the network. A node
+has the values of its profiles, and nodes with one image are a pool.`,
 			"  drover import warewulf /etc/warewulf/nodes.conf /etc/warewulf/warewulf.conf --output drover.yaml", warewulf.Read),
 		configImport("csv TABLE.csv...", "Machines of a table", `Csv reads tables whose first line names the columns: name, mac, ip, ip6, pool, tags,
 kernelargs, network, uuid, bmc, and the names that MAAS and Foreman use for them.
@@ -221,7 +221,7 @@ func importResult(r *migrate.Result, err error) error {
 	case err != nil:
 		return &cli.Error{Code: importCode(err), Err: err}
 	case r.Restricted:
-		return &cli.Error{Code: importRestricted, Err: errors.New("ranges are left out, because they are for some machines by rules that drover does not have: see the report")}
+		return &cli.Error{Code: importRestricted, Err: errors.New("ranges or passwords are left out, which drover would give to more machines: see the report")}
 	case r.Conflicts > 0:
 		return &cli.Error{Code: importConflict, Err: fmt.Errorf("machines in conflict, left as they were: %d", r.Conflicts)}
 	case r.Partial:

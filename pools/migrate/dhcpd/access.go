@@ -5,29 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"drover/pools"
 	"drover/pools/migrate"
 )
 
 // level is a block of the config, with what its statements apply to.
 type level struct {
-	scope   *migrate.Scope
-	network *migrate.Network // within a subnet
-	segment string           // within a shared network
-	tags    []string         // of the groups around
-	lease   *pools.Duration
-	machine *migrate.Machine // within a host
-	pool    *migrate.CatchAll
-	ranges  *[]span
-	access  migrate.Access
-	mute    bool // machines are denied booting
-	sure    bool // the server is authoritative
-}
-
-// span is a range of addresses.
-type span struct {
-	pools.Range
-	at pools.Origin
+	access migrate.Access
+	host   bool
+	pool   bool
+	mute   bool // machines are denied booting
+	sure   bool // the server is authoritative
 }
 
 // permission returns what a statement permits or denies: "members of a", "unknown-clients".
@@ -61,7 +48,7 @@ func (l level) inside(block []statement) level {
 			l.sure = false
 		case isCondition(s):
 			l.access.Closed = cmp.Or(l.access.Closed, restriction(s.block))
-		case !ok || l.pool != nil:
+		case !ok || l.pool:
 		case what == "booting":
 			l.mute = !allowed
 		case what == "unknown-clients":
@@ -73,7 +60,7 @@ func (l level) inside(block []statement) level {
 	if l.mute {
 		l.access.Closed = cmp.Or(l.access.Closed, "deny booting")
 	}
-	if l.pool != nil {
+	if l.pool {
 		l.access = poolAccess(l.access, block)
 	}
 	return l
@@ -134,12 +121,12 @@ func restriction(block []statement) string {
 	return ""
 }
 
-// permit notes a permission, which the level has already.
-func (r *reader) permit(l level, s statement) {
+// permit notes a permission, which the level has already. That of a host is a class of Kea.
+func (r *reader) permit(l level, v *migrate.Value, s statement) {
 	what, allowed, _ := s.permission()
 	switch {
-	case l.machine != nil && what == "booting" && !allowed:
-		r.farm.Taken(s.at, "pools[].nodes[].ignore", true)
+	case l.host && what == "booting" && !allowed:
+		v.Append("client-classes", migrate.NewText(s.at, "DROP"))
 	case what == "unknown-clients" || what == "all clients" || what == "booting" || harmless(what):
 		r.farm.Itself(s.at, "nodes of drover have fixed addresses, and unknown machines lease from catch-all pools alone")
 	case strings.HasPrefix(what, "members of"):
@@ -151,11 +138,11 @@ func (r *reader) permit(l level, s statement) {
 
 // class notes a class, a member of one, or a condition, which are not taken over: those that
 // keep machines out close the ranges.
-func (r *reader) class(l level, s statement) {
+func (r *reader) class(s statement) {
 	if rule := restriction(s.block); rule != "" && !isCondition(s) {
 		r.farm.Close(s.at, s.text(0)+" { "+rule+" }")
 	}
-	if !s.has || len(s.block) == 0 {
+	if len(s.block) == 0 {
 		r.farm.NotTaken(s.at, "%s: drover knows machines as nodes with macs, and others by the match of a catch-all pool", s.text(0))
 	}
 	for _, inner := range s.block {
@@ -163,9 +150,11 @@ func (r *reader) class(l level, s statement) {
 		code := r.names[strings.TrimPrefix(inner.word(1), "dhcp.")]
 		switch {
 		case inner.has:
-			r.class(l, inner)
-		case inner.word(0) == "filename" || inner.word(0) == "next-server":
-			r.statement(l, inner)
+			r.class(inner)
+		case inner.word(0) == "filename":
+			r.farm.BootFile(inner.at, inner.word(1))
+		case inner.word(0) == "next-server":
+			r.farm.BootServer(inner.at, inner.word(1))
 		case inner.word(0) == "option" && code.Code == 67:
 			r.farm.BootFile(inner.at, inner.word(2))
 		case inner.word(0) == "option" && code.IsBoot():

@@ -2,7 +2,6 @@ package dhcpd
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -10,212 +9,136 @@ import (
 
 	"drover/pools"
 	"drover/pools/migrate"
+	"drover/pools/migrate/kea"
 )
 
-// subnet reads "subnet A netmask M { }" and "subnet6 P { }".
-func (r *reader) subnet(l level, s statement) {
-	text := s.word(1)
-	if s.word(2) == "netmask" {
-		text += "/" + bitsOf(s.word(3))
+// block adds the statements of a block to a mapping, in Kea's form.
+func (r *reader) block(l level, v *migrate.Value, all []statement) *migrate.Value {
+	l = l.inside(all)
+	r.given[v] = kea.Given{Access: l.access, Yields: !l.sure}
+	for _, s := range all {
+		s.at.Path = s.word(0)
+		r.statement(l, v, s)
 	}
-	p, err := netip.ParsePrefix(text)
-	if err != nil {
-		r.farm.LeftOut(s.at, "%s is no network", s.text(0))
-		return
+	if l.host && l.mute && v.Get("client-classes") == nil { // by its group
+		v.Append("client-classes", migrate.NewText(v.Origin, "DROP"))
 	}
-	n := r.farm.Network(p, s.at)
-	n.Segment = l.segment
-	r.farm.Taken(s.at, "subnets", n.Prefix)
-	var spans []span
-	outer := l.lease
-	inner := l.inside(s.block)
-	inner.scope, inner.network, inner.lease, inner.ranges = &n.Scope, n, &n.Lease, &spans
-	r.closeUnknown(&inner, s.block)
-	r.body(inner, s.block)
-	if n.Lease == 0 && outer != nil {
-		n.Lease = *outer
-	}
-	if !n.Prefix.Addr().Is4() {
-		n.Inherit(&migrate.Scope{DNS6: l.scope.DNS6, Domain6: l.scope.Domain6})
-	}
-	r.land(inner, migrate.CatchAll{}, spans)
+	return v
 }
 
-// bitsOf returns the length of the prefix of a mask as text; "" for none.
-func bitsOf(mask string) string {
-	a, err := netip.ParseAddr(mask)
-	bits, ok := migrate.MaskBits(a)
-	if err != nil || !ok {
-		return ""
-	}
-	return strconv.Itoa(bits)
+// renamed are the statements that Kea has by another name.
+var renamed = map[string]string{
+	"filename": "boot-file-name", "server-name": "server-hostname", "server-identifier": "next-server", "default-lease-time": "valid-lifetime",
 }
 
-// sharedNetwork reads subnets on one wire. Its options are those of each of them.
-func (r *reader) sharedNetwork(l level, s statement) {
-	before := len(r.farm.Networks())
-	scope := &migrate.Scope{Name: "network " + s.word(1), DNS6: l.scope.DNS6, Domain6: l.scope.Domain6}
-	var lease pools.Duration
-	if l.lease != nil {
-		lease = *l.lease
+// statement adds a statement to a mapping, or notes it.
+func (r *reader) statement(l level, v *migrate.Value, s statement) {
+	inner := migrate.NewMap(s.at)
+	text := migrate.NewText(s.at, cmp.Or(s.word(1), s.word(0)))
+	if len(s.words) > 2 {
+		text.Text = s.text(1)
 	}
-	inner := l.inside(s.block)
-	inner.scope, inner.segment, inner.lease = scope, migrate.TagName(s.word(1)), &lease
-	r.closeUnknown(&inner, s.block)
-	r.body(inner, s.block)
-	for _, n := range r.farm.Networks()[before:] {
-		n.Inherit(scope)
-		n.Lease = cmp.Or(n.Lease, lease)
-	}
-}
-
-// group reads machines with common options, which become a tag.
-func (r *reader) group(l level, s statement) {
-	r.groups++
-	name, _ := r.farm.Tag(cmp.Or(s.word(1), fmt.Sprintf("group-%d", r.groups)))
-	inner := l.inside(s.block)
-	inner.scope, inner.lease, inner.tags = r.farm.TagScope(name), nil, append(slices.Clone(l.tags), name)
-	r.farm.Comment(fmt.Sprintf("The group at %s.", s.at.Position()), "tags", name)
-	r.body(inner, s.block)
-}
-
-// host reads a machine.
-func (r *reader) host(l level, s statement) {
-	m := migrate.Machine{At: s.at}
-	m.Name, m.Tags = s.word(1), slices.Clone(l.tags)
-	for _, st := range s.block {
-		if st.word(0) == "option" && st.word(1) == "host-name" && st.word(2) != "" {
-			m.Name = st.word(2)
+	switch key := s.word(0); key {
+	case "option":
+		r.option(v, s)
+	case "subnet", "subnet6":
+		inner.Set("subnet", migrate.NewText(s.at, prefixOf(s)))
+		v.Append("subnet4", r.block(l, inner, s.block))
+	case "shared-network":
+		inner.Set("name", text)
+		v.Append("shared-networks", r.block(l, inner, s.block))
+	case "group":
+		inner.Set("group", migrate.NewText(s.at, s.word(1)))
+		v.Append("reservations", r.block(l, inner, s.block))
+	case "host":
+		inner.Set("hostname", migrate.NewText(s.at, nameOf(s)))
+		v.Append("reservations", r.block(level{host: true, mute: l.mute}, inner, s.block))
+	case "pool", "pool6":
+		l.pool = true
+		inner.Set("pool", migrate.NewList(s.at))
+		v.Append("pools", r.block(l, inner, s.block))
+	case "range", "range6":
+		r.addresses(l, v, s)
+	case "hardware":
+		if s.word(1) != "ethernet" || len(s.words) != 3 {
+			r.farm.Unknown(s.at, "%s: drover knows machines by Ethernet addresses", s.text(0))
+			return
 		}
-	}
-	inner := level{scope: r.farm.MachineScope(&m), machine: &m, mute: l.mute}.inside(s.block)
-	m.Ignore = inner.mute
-	r.body(inner, s.block)
-	r.farm.Add(m)
-}
-
-// hardware reads "hardware ethernet MAC".
-func (r *reader) hardware(l level, s statement) {
-	if l.machine == nil || s.word(1) != "ethernet" || len(s.words) != 3 {
-		r.farm.Unknown(s.at, "%s: drover knows machines by Ethernet addresses", s.text(0))
-		return
-	}
-	l.machine.Hardware = append(l.machine.Hardware, s.word(2))
-}
-
-func (r *reader) fixedAddress(l level, s statement) {
-	if l.machine == nil {
-		r.farm.Unknown(s.at, "it belongs into a host")
-		return
-	}
-	values, _ := optionValues(s.words[1:])
-	for _, text := range values {
-		a, err := netip.ParseAddr(text)
-		switch {
-		case err != nil:
-			r.farm.Unknown(s.at, "address %q is a name, which this import does not look up", text)
-		case a.Is6() && !l.machine.IP6.IsValid():
-			l.machine.IP6 = a
-		case a.Is4() && !l.machine.IP.IsValid():
-			l.machine.IP = a
-		default:
-			r.farm.Lost(s.at, "address %s: a node has one address of each family", a)
+		v.Set("hw-address", migrate.NewText(s.at, s.word(2)))
+	case "fixed-address", "fixed-address6":
+		values, computed := optionValues(s)
+		if v.Set("ip-addresses", values); computed {
+			r.farm.Unknown(s.at, "%s is no address", s.text(1))
 		}
-	}
-}
-
-// identifier reads "host-identifier option NAME VALUE".
-func (r *reader) identifier(l level, s statement) {
-	name, value := s.word(2), s.text(3)
-	if l.machine == nil {
-		return
-	}
-	if value == "" {
-		value = s.word(3)
-	}
-	value = octets(strings.TrimSpace(value))
-	switch name {
-	case "agent.circuit-id":
-		l.machine.Match.CircuitID = value
-	case "agent.remote-id":
-		l.machine.Match.RemoteID = value
-	case "dhcp-client-identifier":
-		l.machine.Match.ClientID = value
-	case "dhcp6.client-id":
-		r.farm.DUID(l.machine, s.at, value)
+	case "host-identifier":
+		r.identifier(v, s)
+	case "class", "subclass", "if", "elsif", "else", "switch":
+		r.class(s)
+	case "allow", "deny", "ignore", "boot-unknown-clients":
+		r.permit(l, v, s)
+	case "authoritative", "not":
+		r.farm.Itself(s.at, "authoritative of the catch-all pools: drover is for its networks, unless authoritative: false is written")
+	case "included":
+		r.farm.Itself(s.at, "%s is read", s.word(1))
+	case "include-failed":
+		r.farm.Unknown(s.at, "the file to include is not read: %s (copy it here)", s.text(1))
+	case "set", "unset", "append", "prepend", "supersede", "default", "add", "log", "execute", "on":
+		r.farm.Lost(s.at, "drover computes no options: it has them by tag, network and node")
 	default:
-		r.farm.Lost(s.at, "drover matches options 61, 82.1 and 82.2 of a machine, not %s", name)
+		if key == "default-lease-time" && text.Text == "-1" {
+			text.Text = "4294967295" // without an end
+		}
+		v.Set(cmp.Or(renamed[key], key), text)
 	}
 }
 
-// octets reads bytes such as 0:1:a, or a text.
-func octets(value string) string {
-	if strings.HasPrefix(value, `"`) {
-		return unquote(value)
+// prefixOf returns the network of "subnet A netmask M" or "subnet6 P".
+func prefixOf(s statement) string {
+	mask, err := netip.ParseAddr(s.word(3))
+	bits, ok := migrate.MaskBits(mask)
+	if s.word(2) != "netmask" || err != nil || !ok {
+		return s.text(1)
 	}
-	if values, err := (migrate.OptionName{Type: "hex"}).Encode([]string{value}); err == nil && strings.Contains(value, ":") {
-		return values[0]
-	}
-	return value
+	return s.word(1) + "/" + strconv.Itoa(bits)
 }
 
-// pool reads ranges with permissions.
-func (r *reader) pool(l level, s statement) {
-	var spans []span
-	l.pool, l.ranges, l.scope = &migrate.CatchAll{At: s.at}, &spans, &migrate.Scope{Name: "pool"}
-	l.lease = &l.pool.Lease
-	l = l.inside(s.block)
-	r.closeUnknown(&l, s.block)
-	r.body(l, s.block)
-	r.land(l, *l.pool, spans)
-}
-
-// closeUnknown closes the ranges of a block in which a statement is not understood: it may keep
-// machines out.
-func (r *reader) closeUnknown(l *level, block []statement) {
-	for _, s := range block {
-		if !r.knows(s) {
-			l.access.Closed = cmp.Or(l.access.Closed, s.text(0))
+// nameOf returns the name of a host: that of its option, or its own.
+func nameOf(s statement) string {
+	name := s.word(1)
+	for _, st := range s.block {
+		if st.word(0) == "option" && st.word(1) == "host-name" {
+			name = cmp.Or(st.word(2), name)
 		}
 	}
+	return name
 }
 
-// addresses reads "range [dynamic-bootp] FIRST [LAST]" and "range6 FIRST LAST" or a prefix.
-func (r *reader) addresses(l level, s statement) {
+// identifier reads "host-identifier option NAME VALUE": bytes such as 0:1:a, or a text.
+func (r *reader) identifier(v *migrate.Value, s statement) {
+	key := map[string]string{"agent.circuit-id": "circuit-id", "agent.remote-id": "remote-id", "dhcp-client-identifier": "client-id", "dhcp6.client-id": "duid"}[s.word(2)]
+	value := s.text(3)
+	if !strings.Contains(value, ":") || strings.HasPrefix(value, `"`) {
+		value = "'" + unquote(value) + "'"
+	}
+	if key == "" {
+		r.farm.Lost(s.at, "drover matches options 61, 82.1 and 82.2 of a machine, not %s", s.word(2))
+		return
+	}
+	v.Set(key, migrate.NewText(s.at, value))
+}
+
+// addresses reads "range [dynamic-bootp] FIRST [LAST]", "range6 FIRST LAST" or a prefix.
+func (r *reader) addresses(l level, v *migrate.Value, s statement) {
 	words := slices.DeleteFunc(slices.Clone(s.words[1:]), func(w string) bool { return w == "dynamic-bootp" || w == "temporary" })
-	if len(words) == 1 {
+	if len(words) == 1 && !strings.Contains(words[0], "/") {
 		words = append(words, words[0])
 	}
-	if len(words) != 2 || l.ranges == nil {
-		r.farm.Unknown(s.at, "want range FIRST LAST, in a subnet or a pool")
+	span := migrate.NewText(s.at, strings.Join(words, "-"))
+	if !l.pool {
+		inner := migrate.NewMap(pools.Origin{})
+		inner.Append("pool", span)
+		v.Append("pools", inner)
 		return
 	}
-	if p, err := netip.ParsePrefix(words[0]); err == nil {
-		*l.ranges = append(*l.ranges, span{migrate.RangeOf(p), s.at})
-		return
-	}
-	var rg pools.Range
-	if err := rg.UnmarshalText([]byte(words[0] + "-" + words[1])); err != nil {
-		r.farm.Unknown(s.at, "%v", err)
-		return
-	}
-	*l.ranges = append(*l.ranges, span{rg, s.at})
-}
-
-// land makes catch-all pools of ranges.
-func (r *reader) land(l level, like migrate.CatchAll, spans []span) {
-	for _, s := range spans {
-		c := like
-		c.At = s.at
-		if c.Range = s.Range; s.First.Is6() {
-			c.Range, c.Range6 = pools.Range{}, s.Range
-		} else if !l.sure {
-			no := false
-			c.Authoritative = &no
-		}
-		if l.pool != nil {
-			r.farm.PoolScope(&c, s.Range).Inherit(l.scope)
-		}
-		r.farm.Land(c, l.access)
-	}
+	v.Append("pool", span)
 }

@@ -1,6 +1,5 @@
 // Package dhcpd reads the configs of ISC's DHCP server, dhcpd.conf and dhcpd6.conf.
 //
-// Subnets, shared networks, pools, groups, hosts and options are taken over. A group
-// becomes a tag of its hosts, and options of a subnet become a tag of its machines. Of
-// conditions (if option arch = ...) and classes the boot files become rules of loaders.
+// It brings their statements into the form of Kea's configs, which package kea reads. Classes and
+// conditions are listed; the ranges that they or permissions keep machines out of are closed.
 package dhcpd

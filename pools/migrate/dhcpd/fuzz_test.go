@@ -29,10 +29,7 @@ func FuzzConf(f *testing.F) {
 			return
 		}
 		farm := migrate.NewFarm(migrate.Options{})
-		r := &reader{farm: farm, names: migrate.OptionNames()}
-		r.readers = r.table()
-		r.declare(all)
-		r.body(level{scope: &farm.Global}, all)
+		newReader(farm).fill(all)
 		farm.Finish()
 	})
 }

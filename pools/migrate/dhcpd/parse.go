@@ -2,6 +2,7 @@ package dhcpd
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"drover/pools"
@@ -39,19 +40,15 @@ func (s statement) word(n int) string {
 	return unquote(s.words[n])
 }
 
+// escape is an escaped character.
+var escape = regexp.MustCompile(`(?s)\\(.)`)
+
 // unquote returns a word without its quotes and escapes.
 func unquote(word string) string {
 	if len(word) < 2 || word[0] != '"' {
 		return word
 	}
-	var b strings.Builder
-	for i := 1; i < len(word)-1; i++ {
-		if word[i] == '\\' && i+1 < len(word)-1 {
-			i++
-		}
-		b.WriteByte(word[i])
-	}
-	return b.String()
+	return escape.ReplaceAllString(word[1:len(word)-1], "$1")
 }
 
 // parser reads the statements of files.
@@ -71,11 +68,7 @@ func (p *parser) file(path string) ([]statement, error) {
 		return nil, err
 	}
 	t := &tokens{file: path, text: string(data), line: 1}
-	all, err := p.statements(t, 0)
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+	return p.statements(t, 0)
 }
 
 // statements reads up to the end of a block, or of the file at depth 0.
@@ -103,16 +96,12 @@ func (p *parser) statements(t *tokens, depth int) (all []statement, err error) {
 				return nil, migrate.FormatError(t.at(), "a } without its statement")
 			}
 			return all, nil
-		case ";":
-			if all, err = p.finish(all, s); err != nil {
-				return nil, err
+		case ";", "{":
+			if s.has = word == "{"; s.has {
+				if s.block, err = p.statements(t, depth+1); err != nil {
+					return nil, err
+				}
 			}
-			s = statement{}
-		case "{":
-			if s.block, err = p.statements(t, depth+1); err != nil {
-				return nil, err
-			}
-			s.has = true
 			if all, err = p.finish(all, s); err != nil {
 				return nil, err
 			}
@@ -156,62 +145,22 @@ type tokens struct {
 
 func (t *tokens) at() pools.Origin { return pools.Origin{File: t.file, Line: t.line} }
 
-// next returns the next word: { } ; , = ( ) alone, a text with its quotes, or a run of other
-// characters; "" at the end.
+// token is white space, a comment, a text with its quotes, { } ; , = ( ) alone, a run of other
+// characters, or one that is no text.
+var token = regexp.MustCompile(`(?s)^(?:\s+|#[^\n]*|"(?:\\.|[^"\\])*"|[{};,=()!~]|[^\s{};,=()!~"#\x00]+|.)`)
+
+// next returns the next word; "" at the end.
 func (t *tokens) next() (string, error) {
-	t.blank()
-	if t.text == "" {
-		return "", nil
-	}
-	if strings.IndexByte("{};,=()!~", t.text[0]) >= 0 {
-		return t.take(1), nil
-	}
-	if t.text[0] == '"' {
-		for i := 1; i < len(t.text); i++ {
-			switch t.text[i] {
-			case '\\':
-				i++
-			case '"':
-				word := t.take(i + 1)
-				t.line += strings.Count(word, "\n")
-				return word, nil
-			}
-		}
-		return "", migrate.FormatError(t.at(), "a quote without its end")
-	}
-	n := strings.IndexAny(t.text, " \t\r\n\f\v{};,=()!~\"#")
-	if n < 0 {
-		n = len(t.text)
-	}
-	if n == 0 || strings.IndexByte(t.text[:n], 0) >= 0 {
-		return "", migrate.FormatError(t.at(), "it is no text")
-	}
-	return t.take(n), nil
-}
-
-func (t *tokens) take(n int) string {
-	word := t.text[:n]
-	t.text = t.text[n:]
-	return word
-}
-
-// blank skips white space and comments.
-func (t *tokens) blank() {
 	for t.text != "" {
-		switch c := t.text[0]; c {
-		case '\n':
-			t.line++
-			t.take(1)
-		case ' ', '\t', '\r', '\f', '\v':
-			t.take(1)
-		case '#':
-			if n := strings.IndexByte(t.text, '\n'); n >= 0 {
-				t.take(n)
-			} else {
-				t.text = ""
-			}
-		default:
-			return
+		word := token.FindString(t.text)
+		t.text = t.text[len(word):]
+		t.line += strings.Count(word, "\n")
+		switch {
+		case word == `"` || word == "\x00":
+			return "", migrate.FormatError(t.at(), "a quote without its end, or no text")
+		case word[0] != '#' && strings.TrimSpace(word) != "":
+			return word, nil
 		}
 	}
+	return "", nil
 }

@@ -30,6 +30,10 @@ const hostOptions = `user group pid-file keep-in-foreground no-daemon log-facili
 
 // table returns the readers of the options that say something about machines.
 func (r *Reader) table() map[string]func(directive) {
+	says := func(note func(at pools.Origin, format string, args ...any), text string) func(directive) {
+		return func(d directive) { note(d.at, text) }
+	}
+	menu := says(r.farm.Itself, "drover sends each firmware its own loader (a menu: menuTimeout of a tag)")
 	return map[string]func(directive){
 		"dhcp-range": r.dhcpRange, "dhcp-host": r.dhcpHost, "dhcp-option": r.dhcpOption, "dhcp-option-force": r.dhcpOption,
 		"dhcp-boot": r.dhcpBoot, "dhcp-match": r.dhcpMatch, "dhcp-vendorclass": r.dhcpClass, "dhcp-userclass": r.dhcpClass,
@@ -41,24 +45,14 @@ func (r *Reader) table() map[string]func(directive) {
 			r.Authoritative = true
 			r.farm.Itself(d.at, "drover is authoritative for its networks")
 		},
-		"dhcp-generate-names": func(d directive) {
-			r.farm.Itself(d.at, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)")
-		},
-		"dhcp-ignore-names": func(d directive) {
-			r.farm.Itself(d.at, "drover never takes the name that a client sends")
-		},
-		"dhcp-rapid-commit": func(d directive) {
-			r.farm.Lost(d.at, "rapid commit over IPv4: drover has it for IPv6 subnets (rapidCommit)")
-		},
-		"enable-ra": func(d directive) {
-			r.farm.Lost(d.at, "router advertisements (server.routerAdvertisements: managed, where no router sends them)")
-		},
-		"read-ethers": func(d directive) {
-			r.farm.Unknown(d.at, "the machines of /etc/ethers: write its lines as MAC,ADDRESS into a file for --dhcp-hosts")
-		},
-		"pxe-service": r.menu, "pxe-prompt": r.menu, "dhcp-name-match": r.nameMatch,
-		"dhcp-proxy": func(d directive) { r.farm.Lost(d.at, "the addresses of relay agents (subnets[].relays)") },
-		"dhcp-relay": func(d directive) { r.farm.Lost(d.at, "drover is no relay agent") },
+		"dhcp-generate-names": says(r.farm.Itself, "drover names unknown machines after their MAC, node-525400123456 (there 52-54-00-12-34-56)"),
+		"dhcp-ignore-names":   says(r.farm.Itself, "drover never takes the name that a client sends"),
+		"dhcp-rapid-commit":   says(r.farm.Lost, "rapid commit over IPv4: drover has it for IPv6 subnets (rapidCommit)"),
+		"enable-ra":           says(r.farm.Lost, "router advertisements (server.routerAdvertisements: managed, where no router sends them)"),
+		"read-ethers":         says(r.farm.Unknown, "the machines of /etc/ethers: write its lines as MAC,ADDRESS into a file for --dhcp-hosts"),
+		"pxe-service":         menu, "pxe-prompt": menu, "dhcp-name-match": r.nameMatch,
+		"dhcp-proxy": says(r.farm.Lost, "the addresses of relay agents (subnets[].relays)"),
+		"dhcp-relay": says(r.farm.Lost, "drover is no relay agent"),
 	}
 }
 
@@ -82,8 +76,7 @@ func (r *Reader) domainName(d directive) {
 		r.farm.Lost(d.at, "the domain of some addresses (subnets[].domain)")
 		return
 	}
-	r.domain = d.fields[0]
-	r.farm.Set(r.base(), migrate.Option{At: d.at, Code: 15, Values: []string{r.domain}})
+	r.farm.Set(&r.farm.Global, migrate.Option{At: d.at, Code: 15, Values: d.fields})
 }
 
 // noInterface reads an interface without DHCP.
@@ -119,22 +112,20 @@ func (r *Reader) ignore(d directive) {
 // keepOut follows dhcp-ignore for machines that the config does not name.
 func (r *Reader) keepOut() {
 	for _, i := range r.ignores {
-		matches, ok := r.sentAlone(i.tags)
-		rule := "dhcp-ignore=tag:" + strings.Join(i.tags, ",tag:")
-		switch is := r.unknownAll(i.tags); {
-		case is == all && slices.ContainsFunc(i.tags, func(tag string) bool { return slices.Contains(r.Tags, tag) }):
-			r.known = true // for the clients of this reader
+		switch c := r.fulfil(i.tags); {
+		case c.share == all && slices.ContainsFunc(i.tags, func(tag string) bool { return slices.Contains(r.Tags, tag) }):
+			r.ignored = true // for the clients of this reader
 			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool for them")
-		case is == all:
+		case c.share == all:
 			r.farm.KnownOnly()
 			r.farm.Itself(i.at, "unknown machines get no answer: there is no catch-all pool")
-		case is == none:
+		case c.share == none && !slices.ContainsFunc(i.tags, r.depends):
 			r.farm.Taken(i.at, "pools[].nodes[].ignore", true)
-		case !ok:
-			r.farm.Close(i.at, rule)
+		case len(c.matches) == 0:
+			r.farm.Close(i.at, "dhcp-ignore=tag:"+strings.Join(i.tags, ",tag:"))
 		default:
-			r.used = append(r.used, matches...)
-			for _, m := range matches {
+			r.used = append(r.used, c.matches...)
+			for _, m := range c.matches {
 				r.farm.CatchAll(migrate.CatchAll{At: i.at, Pool: pools.Pool{Name: "ignored", Match: m, Ignore: true}})
 			}
 			r.farm.Taken(i.at, "pools[].ignore; a catch-all pool with match (nodes are answered, whatever they send)", true)
@@ -151,13 +142,9 @@ func (r *Reader) broadcast(d directive) {
 	r.farm.Taken(d.at, "pools[].broadcast", "always")
 }
 
-func (r *Reader) menu(d directive) {
-	r.farm.Itself(d.at, "drover sends each firmware its own loader (a menu: menuTimeout of a tag)")
-}
-
 func (r *Reader) nameMatch(d directive) {
 	if len(d.fields) > 0 {
-		r.strange[strings.TrimPrefix(d.fields[0], "set:")] = true
+		r.send(strings.TrimPrefix(d.fields[0], "set:"), clients{})
 	}
 	r.farm.Lost(d.at, "what depends on the name that a client sends: drover does not trust it")
 }
@@ -168,7 +155,6 @@ func (r *Reader) Finish() {
 	for _, d := range r.serves {
 		r.serve(d)
 	}
-	r.settleShares()
 	r.keepOut()
 	r.conds = r.conditions()
 	for _, rg := range r.ranges {
@@ -221,10 +207,12 @@ func (r *Reader) addRange(rg dhcpRange) {
 	if rg.IsStatic() || rg.IsAdvertised() || rg.Mode == "proxy" {
 		return
 	}
-	matches, ok := r.sentAlone(rg.Tags)
-	access := migrate.Access{Known: r.known || r.unknownAll(rg.Tags) == none,
-		Unnamed: slices.ContainsFunc(rg.Tags, isNegated)}
-	if !ok {
+	c := r.fulfil(rg.Tags)
+	negated := slices.ContainsFunc(r.ifs, func(t tagIf) bool { return slices.ContainsFunc(t.when, isNegated) })
+	access := migrate.Access{Known: r.ignored || c.share == none,
+		Unnamed: slices.ContainsFunc(rg.Tags, isNegated) || len(rg.Tags) > 0 && negated}
+	matches := c.matches
+	if c.share == some && len(matches) == 0 {
 		access.Closed = "tag:" + strings.Join(rg.Tags, ",tag:")
 	}
 	if r.used = append(r.used, matches...); len(matches) == 0 {

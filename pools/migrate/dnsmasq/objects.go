@@ -48,23 +48,19 @@ func (r *Reader) object(v *migrate.Value) (found int) {
 	if c := v.Get("spec", "controller"); c.String() != "" {
 		r.farm.Itself(c.Origin, "all objects are read, also those of controller %q", c)
 	}
-	spec := v.Get("spec")
-	readers := migrate.Readers{"controller": migrate.Skip}
-	switch kind {
+	var list string
+	var read func(*migrate.Value)
+	switch kind { // those with Set are of v1alpha1
 	case "DnsmasqOptions":
-		readers["options"] = r.each(r.optionObject)
-	case "DhcpHosts":
-		readers["hosts"] = r.each(r.hostObject)
-	case "DhcpOptions":
-		readers["options"] = r.each(r.dhcpOptionObject)
+		list, read = "options", r.optionObject
+	case "DhcpHosts", "DnsmasqDhcpHostSet":
+		list, read = "hosts", r.hostObject
+	case "DhcpOptions", "DnsmasqDhcpOptionSet":
+		list, read = "options", r.dhcpOptionObject
 	case "DhcpPool":
-		readers["pools"] = r.each(r.poolObject)
-	case "DnsmasqOptionSet": // of v1alpha1
-		readers["options"] = r.each(r.optionLine)
-	case "DnsmasqDhcpHostSet":
-		readers["hosts"] = r.each(r.hostObject)
-	case "DnsmasqDhcpOptionSet":
-		readers["options"] = r.each(r.dhcpOptionObject)
+		list, read = "pools", r.poolObject
+	case "DnsmasqOptionSet":
+		list, read = "options", r.optionLine
 	case "DnsHosts", "DnsmasqHostSet":
 		at := v.Origin
 		at.Path = strings.TrimPrefix(at.Path+".spec", ".") + " (DnsHosts)"
@@ -74,26 +70,14 @@ func (r *Reader) object(v *migrate.Value) (found int) {
 		r.farm.Unknown(v.Origin, "unknown kind %q", kind)
 		return 1
 	}
-	r.farm.Fields(spec, readers)
+	r.farm.Known(v.Get("spec"), "controller", list)
+	r.farm.Each(v.Get("spec", list), read)
 	return 1
-}
-
-// each returns a reader for the items of a list.
-func (r *Reader) each(read func(*migrate.Value)) func(*migrate.Value) {
-	return func(v *migrate.Value) {
-		if !v.IsList() && !v.IsNull() {
-			r.farm.Unknown(v.Origin, "a list is expected here")
-			return
-		}
-		for _, item := range v.Items {
-			read(item)
-		}
-	}
 }
 
 // optionObject reads an item of DnsmasqOptions: any option of dnsmasq.
 func (r *Reader) optionObject(v *migrate.Value) {
-	r.unread(v, "key", "values")
+	r.farm.Known(v, "key", "values")
 	line := v.Get("key").String()
 	if values := v.Get("values").Strings(); len(values) > 0 {
 		line += "=" + strings.Join(values, ",") // as the controller writes them
@@ -108,7 +92,7 @@ func (r *Reader) optionLine(v *migrate.Value) {
 		r.optionObject(v)
 		return
 	}
-	r.unread(v, "key", "value")
+	r.farm.Known(v, "key", "value")
 	r.line(v, v.Get("key").String()+"="+text)
 }
 
@@ -125,43 +109,49 @@ func (r *Reader) line(v *migrate.Value, text string) {
 	}
 }
 
+// part is a field of an item, and what dnsmasq's option has in front of its values.
+type part struct{ key, prefix string }
+
+// fields returns the values of an item as those of dnsmasq's option, and notes the fields that
+// are none of these parts nor known.
+func (r *Reader) fields(v *migrate.Value, parts []part, known ...string) (all []string) {
+	for _, p := range parts {
+		known = append(known, p.key)
+		for _, text := range v.Get(p.key).Strings() {
+			if text != "" {
+				all = append(all, p.prefix+text)
+			}
+		}
+	}
+	r.farm.Known(v, known...)
+	return all
+}
+
+// at returns the place of an item, or of a field of it, with the option of dnsmasq.
+func at(v *migrate.Value, key, option string) pools.Origin {
+	o := v.Origin
+	if field := v.Get(key); field != nil {
+		o = field.Origin
+	}
+	o.Path += " (" + option + ")"
+	return o
+}
+
 // poolObject reads an item of DhcpPool, which some forks have: a range, its router and its boot
 // file.
 func (r *Reader) poolObject(v *migrate.Value) {
-	r.unread(v, "rangeStart", "rangeEnd", "netmask", "broadcast", "leaseTime", "tag", "gateway", "dhcpBoot")
-	at := func(option, key string) pools.Origin {
-		o := v.Origin
-		if field := v.Get(key); field != nil {
-			o = field.Origin
-		}
-		o.Path += " (" + option + ")"
-		return o
-	}
-	var fields, tags []string
+	fields := r.fields(v, []part{{"tag", "set:"}, {"rangeStart", ""}, {"rangeEnd", ""}, {"netmask", ""}, {"broadcast", ""}, {"leaseTime", ""}}, "gateway", "dhcpBoot")
+	r.Directive(at(v, "rangeStart", "dhcp-range"), "dhcp-range", fields)
+	var tags []string
 	if tag := v.Get("tag").String(); tag != "" {
-		fields, tags = []string{"set:" + tag}, []string{"tag:" + tag}
+		tags = []string{"tag:" + tag}
 	}
-	for _, key := range []string{"rangeStart", "rangeEnd", "netmask", "broadcast", "leaseTime"} {
-		if text := v.Get(key).String(); text != "" {
-			fields = append(fields, text)
-		}
-	}
-	r.Directive(at("dhcp-range", "rangeStart"), "dhcp-range", fields)
 	if text := v.Get("gateway").String(); text != "" {
-		r.Directive(at("dhcp-option", "gateway"), "dhcp-option", append(slices.Clone(tags), "option:router", text))
+		r.Directive(at(v, "gateway", "dhcp-option"), "dhcp-option", append(slices.Clone(tags), "option:router", text))
 	}
 	if text := v.Get("dhcpBoot").String(); text != "" {
-		r.Directive(at("dhcp-boot", "dhcpBoot"), "dhcp-boot", append(slices.Clone(tags), strings.Split(text, ",")...))
+		r.Directive(at(v, "dhcpBoot", "dhcp-boot"), "dhcp-boot", append(tags, strings.Split(text, ",")...))
 	}
-}
-
-// unread notes the fields of an item that are none of these.
-func (r *Reader) unread(v *migrate.Value, known ...string) {
-	readers := migrate.Readers{}
-	for _, key := range known {
-		readers[key] = migrate.Skip
-	}
-	r.farm.Fields(v, readers)
 }
 
 // hostObject reads an item of DhcpHosts.
@@ -169,50 +159,24 @@ func (r *Reader) hostObject(v *migrate.Value) {
 	if old := v.Get("clientIDs"); old != nil {
 		r.farm.Bug(old.Origin, "dnsmasq-controller does not read clientIDs, which its documentation has: the field is clientID")
 	}
-	r.unread(v, "macs", "clientID", "clientIDs", "setTags", "tags", "ip", "hostname", "leaseTime", "ignore")
-	fields := v.Get("macs").Strings()
-	if id := v.Get("clientID").String(); id != "" {
-		fields = append(fields, "id:"+id)
-	}
-	for _, tag := range v.Get("setTags").Strings() {
-		fields = append(fields, "set:"+tag)
-	}
-	for _, tag := range v.Get("tags").Strings() {
-		fields = append(fields, "tag:"+tag)
-	}
-	for _, key := range []string{"ip", "hostname", "leaseTime"} {
-		if text := v.Get(key).String(); text != "" {
-			fields = append(fields, text)
-		}
-	}
+	fields := r.fields(v, []part{{"macs", ""}, {"clientID", "id:"}, {"setTags", "set:"}, {"tags", "tag:"}, {"ip", ""}, {"hostname", ""}, {"leaseTime", ""}}, "clientIDs", "ignore")
 	if v.Get("ignore").Is() {
 		fields = append(fields, "ignore")
 	}
-	at := v.Origin
-	at.Path += " (dhcp-host)"
-	r.Directive(at, "dhcp-host", fields)
+	r.Directive(at(v, "", "dhcp-host"), "dhcp-host", fields)
 }
 
 // dhcpOptionObject reads an item of DhcpOptions. The field for vendor is called leaseTime
 // there, by mistake.
 func (r *Reader) dhcpOptionObject(v *migrate.Value) {
-	r.unread(v, "type", "key", "values", "tags", "encap", "viEncap", "vendor", "leaseTime")
-	var fields []string
-	for _, tag := range v.Get("tags").Strings() {
-		fields = append(fields, "tag:"+tag)
-	}
-	for _, p := range []struct{ key, prefix string }{{"encap", "encap:"}, {"viEncap", "vi-encap:"}, {"leaseTime", "vendor:"}} {
-		if text := v.Get(p.key).String(); text != "" {
-			fields = append(fields, p.prefix+text)
-		}
-	}
+	fields := r.fields(v, []part{{"tags", "tag:"}, {"encap", "encap:"}, {"viEncap", "vi-encap:"}, {"leaseTime", "vendor:"}}, "type", "key", "values", "vendor")
 	if vendor := v.Get("vendor"); !vendor.IsNull() {
 		r.farm.Bug(vendor.Origin, "dnsmasq-controller does not read vendor: it takes the vendor class from leaseTime")
 	}
-	at, key := v.Origin, v.Get("key").String()
+	key := v.Get("key").String()
 	if kind := v.Get("type").String(); kind != "" { // of v1alpha1
 		key = kind + ":" + key
 	}
-	at.Path += " (dhcp-option " + key + ")"
-	r.Directive(at, "dhcp-option", append(append(fields, key), strings.Split(strings.Join(v.Get("values").Strings(), ","), ",")...))
+	values := strings.Split(strings.Join(v.Get("values").Strings(), ","), ",")
+	r.Directive(at(v, "", "dhcp-option "+key), "dhcp-option", append(append(fields, key), values...))
 }

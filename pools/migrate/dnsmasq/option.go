@@ -3,7 +3,6 @@ package dnsmasq
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,55 +17,32 @@ type dhcpOption struct {
 	server bool // option:server-ip-address: siaddr
 }
 
-// names are the options of dnsmasq that have another name in drover, or none, with the
-// bytes of their numbers.
-func names() map[string]struct{ code, size uint8 } {
-	return map[string]struct{ code, size uint8 }{
-		"netmask": {1, 0}, "boot-file-size": {13, 2}, "non-local-source-routing": {20, 1}, "policy-filter": {21, 0},
-		"max-datagram-reassembly": {22, 2}, "all-subnets": {27, 1}, "router-discovery": {31, 1}, "router-solicitation": {32, 0},
-		"trailer-encapsulation": {34, 1}, "arp-timeout": {35, 4}, "ethernet-encap": {36, 1}, "tcp-ttl": {37, 1}, "tcp-keepalive": {38, 4},
-		"hostname": {12, 0}, "nis-domain": {40, 0}, "x-windows-fs": {48, 0}, "x-windows-dm": {49, 0}, "netbios-scope": {47, 0},
-		"requested-address": {50, 0}, "lease-time": {51, 4}, "option-overload": {52, 1}, "message-type": {53, 1}, "server-identifier": {54, 0},
-		"parameter-request": {55, 0}, "message": {56, 0}, "max-message-size": {57, 2}, "T1": {58, 4}, "T2": {59, 4},
-		"vendor-class": {60, 0}, "client-id": {61, 0}, "nisplus-domain": {64, 0}, "nisplus-server": {65, 0}, "tftp-server": {66, 0},
-		"bootfile-name": {67, 0}, "mobile-ip-home": {68, 0}, "nntp-server": {71, 0}, "irc-server": {74, 0}, "user-class": {77, 0},
-		"rapid-commit": {80, 0}, "FQDN": {81, 0}, "agent-info": {82, 0}, "client-arch": {93, 2}, "client-interface-id": {94, 0},
-		"client-machine-id": {97, 0}, "subnet-select": {118, 0}, "sip-server": {120, 0}, "server-ip-address": {255, 0},
-		"domain-search": {119, 0}, "ipxe": {175, 0},
-	}
-}
-
-// codeOf returns the number of an option by the name or number of dnsmasq.
-func codeOf(key string) (code, size uint8, ok bool) {
+// optionOf returns an option by the name or number of dnsmasq.
+func optionOf(key string) (o migrate.OptionName, ok bool) {
 	name, named := strings.CutPrefix(key, "option:")
 	if n, err := strconv.ParseUint(name, 10, 8); err == nil && n > 0 {
-		code = uint8(n)
-		for _, o := range names() {
-			if o.code == code {
-				size = o.size
+		for _, known := range migrate.OptionNames() {
+			if known.Code == uint8(n) {
+				return known, true
 			}
 		}
-		return code, size, true
+		return migrate.OptionName{Code: uint8(n)}, true
 	}
-	if !named {
-		return 0, 0, false
+	if o, ok = migrate.OptionNames()[name]; !ok {
+		o.Code = option.Code(name)
 	}
-	if o, ok := names()[name]; ok {
-		return o.code, o.size, true
-	}
-	code = option.Code(name)
-	return code, 0, code != 0
+	return o, named && o.Code != 0
 }
 
 func (r *Reader) dhcpOption(d directive) {
 	tags, fields := splitTags(d.fields)
 	o := dhcpOption{Option: migrate.Option{At: d.at, Forced: d.key == "dhcp-option-force"}, tags: tags}
 	key, encap, vendor, fields := o.head(fields)
-	code, size, ok := codeOf(key)
-	if encap != "" { // of a vendor's own numbers, not of DHCP's
-		var n uint64
+	known, ok := optionOf(key)
+	code, own := known.Code, r.farm.Address
+	if encap != "" { // the vendor's own numbers have no names, and 0.0.0.0 is an address like any other
 		n, err := strconv.ParseUint(key, 10, 8)
-		code, size, ok = uint8(n), 0, err == nil
+		known, code, own, ok = migrate.OptionName{}, uint8(n), netip.IPv4Unspecified(), err == nil
 	}
 	switch {
 	case strings.HasPrefix(key, "option6:"):
@@ -85,15 +61,7 @@ func (r *Reader) dhcpOption(d directive) {
 	case vendor != "":
 		r.farm.Lost(d.at, "only for clients of vendor class %q there: here it is for all machines with the tag, and those that do not know option 43.%d ignore it", vendor, code)
 	}
-	kind := code
-	if encap != "" {
-		kind = 0 // the vendor's own numbers have no names
-	}
-	own := r.farm.Address
-	if encap != "" { // there 0.0.0.0 is an address like any other
-		own = netip.IPv4Unspecified()
-	}
-	o.Code, o.Values, o.server = code, values(kind, size, fields, own), kind == 255
+	o.Code, o.Values, o.server = code, values(known, fields, own), known.Code == 255
 	if encap != "" {
 		o.Part = strconv.Itoa(int(code))
 		if err := o.within(encap); err != nil {
@@ -135,30 +103,31 @@ func (o *dhcpOption) head(fields []string) (key, encap, vendor string, rest []st
 
 // isTag reports whether values of dhcp-option begin with a bare tag.
 func isTag(fields []string) bool {
-	if _, _, ok := codeOf(fields[0]); ok || len(fields) < 2 || strings.ContainsAny(fields[0], ": ") || fields[0] == "" {
+	if _, ok := optionOf(fields[0]); ok || len(fields) < 2 || strings.ContainsAny(fields[0], ": ") || fields[0] == "" {
 		return false
 	}
-	_, _, ok := codeOf(fields[1])
+	_, ok := optionOf(fields[1])
 	return ok || strings.HasPrefix(fields[1], "option6:")
 }
 
 // within makes an option a sub-option of another one: 43, 175, 125.311.
 func (o *dhcpOption) within(encap string) error {
 	outer, enterprise, _ := strings.Cut(encap, ".")
-	code, _, ok := codeOf(outer)
+	whole, ok := optionOf(outer)
 	if !ok {
 		return fmt.Errorf("unknown DHCP option %q", outer)
 	}
 	if enterprise != "" {
 		o.Part = enterprise + "." + o.Part
 	}
-	o.Code = code
+	o.Code = whole.Code
 	return nil
 }
 
 // values returns the values of an option as drover writes them; nil for a value that only
 // the other server knows.
-func values(code, size uint8, fields []string, own netip.Addr) (all []string) {
+func values(o migrate.OptionName, fields []string, own netip.Addr) (all []string) {
+	code := o.Code
 	for _, f := range fields {
 		if f == "0.0.0.0" && code != 121 && code != 249 {
 			if !own.IsValid() {
@@ -174,10 +143,10 @@ func values(code, size uint8, fields []string, own netip.Addr) (all []string) {
 	if len(all) != 1 {
 		return all
 	}
-	if b, ok := hexBytes(all[0]); ok {
+	if b, ok := migrate.Bytes(all[0]); ok {
 		return []string{fmt.Sprintf("hex:%x", b)}
 	}
-	return []string{numbered(code, size, all[0])}
+	return []string{numbered(o, all[0])}
 }
 
 // routes writes pairs of a network and a router as drover does. Windows has them in option
@@ -204,30 +173,18 @@ func routes(code uint8, fields []string) (all []string) {
 
 // numbered returns a number of an option that drover has no name for with its size: that
 // of the suffix b, s or i, that of the option, or the smallest one.
-func numbered(code, size uint8, text string) string {
-	sizes := map[byte]uint8{'b': 1, 's': 2, 'i': 4}
-	digits := text
-	if len(text) > 1 {
-		if n, ok := sizes[text[len(text)-1]]; ok {
-			size, digits = n, text[:len(text)-1]
-		}
-	}
+func numbered(o migrate.OptionName, text string) string {
+	digits := strings.TrimRight(text, "bsi")
 	n, err := strconv.ParseUint(digits, 10, 32)
-	switch suffix := digits != text; {
-	case err != nil:
+	if err != nil || len(text) > len(digits)+1 {
 		return text
-	case hasName(code) && !suffix:
-		return text
-	case hasName(code):
-		return digits
-	case size == 0 && n > 0xffff:
-		size = 4
-	case size == 0 && n > 0xff:
-		size = 2
 	}
-	return map[uint8]string{0: "uint8:", 1: "uint8:", 2: "uint16:", 4: "uint32:"}[size] + digits
-}
-
-func hasName(code uint8) bool {
-	return code != 0 && slices.ContainsFunc(option.Names(), func(name string) bool { return option.Code(name) == code })
+	if kind := map[string]string{"b": "uint8", "s": "uint16", "i": "uint32", "": o.Type}[text[len(digits):]]; strings.HasPrefix(kind, "uint") {
+		o.Type = kind
+	} else if o.Type = "uint8"; kind != "bool" && n > 0xffff {
+		o.Type = "uint32"
+	} else if kind != "bool" && n > 0xff {
+		o.Type = "uint16"
+	}
+	return o.Typed(digits)
 }

@@ -42,22 +42,20 @@ type Reader struct {
 	ignores []ignored
 	conds   []condition // those of options
 	macs    []macTag
-	shares  map[string]share // of the machines that the config does not name
+	shares  map[string]clients // with a tag
 	sends   []sending
-	used    []pools.Match            // of pools and nodes
-	matches map[string][]pools.Match // tags that depend on what a client sends
-	strange map[string]bool          // tags that depend on something that drover has no match for
-	known   bool                     // machines that the config does not name are ignored
-	serves  []directive              // interface
-	without []string                 // interfaces that have no DHCP
-	always  bool                     // answers are broadcast
-	domain  string
-	scope6  migrate.Scope // options of DHCPv6
+	used    []pools.Match      // of pools and nodes
+	sent    map[string]clients // with tags that depend on what a client sends
+	ignored bool               // machines that the config does not name are ignored
+	serves  []directive        // interface
+	without []string           // interfaces that have no DHCP
+	always  bool               // answers are broadcast
+	scope6  migrate.Scope      // options of DHCPv6
 }
 
 // NewReader returns a reader that fills a farm.
 func NewReader(f *migrate.Farm) *Reader {
-	r := &Reader{farm: f, files: map[string]bool{}, matches: map[string][]pools.Match{}, strange: map[string]bool{}}
+	r := &Reader{farm: f, files: map[string]bool{}, shares: map[string]clients{}, sent: map[string]clients{}}
 	r.readers = r.table()
 	return r
 }
@@ -146,80 +144,52 @@ func (r *Reader) parse(file, text string, plain bool, each func(directive) error
 // and comments; # begins a comment at the begin of a word. A plain line has values only.
 func splitLine(line string, plain bool) (words []string, err error) {
 	line = strings.TrimRight(line, "\r\n")
-	s := splitter{begun: plain}
+	begun, quoted, closed := plain, false, false // the values have begun; within quotes; the word had quotes
+	var word []byte
+	end := func() {
+		if !closed {
+			word = bytes.TrimSpace(word)
+		}
+		words, word, closed = append(words, string(word)), nil, false
+	}
+scan:
 	for i := 0; i < len(line); i++ {
 		switch c := line[i]; {
-		case s.quoted && c == '\\' && i+1 < len(line):
+		case quoted && c == '\\' && i+1 < len(line):
 			i++
-			s.word = append(s.word, escaped(line[i]))
+			word = append(word, escaped(line[i]))
 		case c == '"':
-			s.quote()
-		case s.quoted:
-			s.word = append(s.word, c)
+			if quoted = !quoted; quoted && len(bytes.TrimSpace(word)) == 0 {
+				word = nil
+			}
+			closed = true
+		case quoted:
+			word = append(word, c)
 		case c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t'):
-			return s.finish()
-		case c == '=' && !s.begun:
-			s.begun = true
-			s.end()
-		case c == ',' && s.begun:
-			s.end()
-		case s.closed && (c == ' ' || c == '\t'): // behind the quotes
+			break scan
+		case c == '=' && !begun:
+			begun = true
+			end()
+		case c == ',' && begun:
+			end()
+		case closed && (c == ' ' || c == '\t'): // behind the quotes
 		default:
-			s.word = append(s.word, c)
+			word = append(word, c)
 		}
 	}
-	return s.finish()
-}
-
-// splitter is a line that is being split.
-type splitter struct {
-	words  []string
-	word   []byte
-	begun  bool // the values have begun
-	quoted bool // within quotes
-	closed bool // the word had quotes
-}
-
-func (s *splitter) quote() {
-	if s.quoted = !s.quoted; s.quoted && len(bytes.TrimSpace(s.word)) == 0 {
-		s.word = nil
-	}
-	s.closed = true
-}
-
-func (s *splitter) end() {
-	text := string(s.word)
-	if !s.closed {
-		text = strings.TrimSpace(text)
-	}
-	s.words = append(s.words, text)
-	s.word, s.closed = nil, false
-}
-
-func (s *splitter) finish() ([]string, error) {
-	if s.quoted {
+	if quoted {
 		return nil, errors.New("a quote without its end")
 	}
-	if len(s.words) == 0 && !s.closed && len(bytes.TrimSpace(s.word)) == 0 {
-		return nil, nil
+	if len(words) > 0 || closed || len(bytes.TrimSpace(word)) > 0 {
+		end()
 	}
-	s.end()
-	return s.words, nil
+	return words, nil
 }
 
 // escaped returns the character of an escape sequence.
 func escaped(c byte) byte {
-	switch c {
-	case 't':
-		return '\t'
-	case 'n':
-		return '\n'
-	case 'b':
-		return '\b'
-	case 'r':
-		return '\r'
-	case 'e':
-		return 0x1b
+	if i := strings.IndexByte("tnbre", c); i >= 0 {
+		return "\t\n\b\r\x1b"[i]
 	}
 	return c
 }
@@ -275,17 +245,16 @@ func directory(dir string, endings []string) (files []string, err error) {
 		if e.IsDir() || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") {
 			continue
 		}
-		only, listed := false, false
-		for _, ending := range endings {
-			suffix, star := strings.CutPrefix(ending, "*")
-			only = only || star
-			listed = listed || star && strings.HasSuffix(name, suffix)
-			if !star && ending != "" && strings.HasSuffix(name, ending) {
-				only, listed = true, false
-				break
+		ends := func(prefix string) (some, ending bool) { // an ending of the option, with * or without
+			for _, e := range endings {
+				suffix, star := strings.CutPrefix(e, "*")
+				some = some || star == (prefix == "*") && e != ""
+				ending = ending || star == (prefix == "*") && e != "" && strings.HasSuffix(name, suffix)
 			}
+			return some, ending
 		}
-		if !only || listed {
+		only, listed := ends("*")
+		if _, not := ends(""); !not && (!only || listed) {
 			files = append(files, filepath.Join(dir, name))
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"drover/pools"
-	"drover/pools/migrate"
 )
 
 // dhcpBoot notes a boot file, and the server that has it.
@@ -28,11 +27,12 @@ func (r *Reader) dhcpMatch(d directive) {
 	}
 	tag := strings.TrimPrefix(d.fields[0], "set:")
 	value := strings.Join(d.fields[2:], ",")
-	code, _, ok := codeOf(d.fields[1])
+	o, ok := optionOf(d.fields[1])
+	code := o.Code
 	var m pools.Match
 	switch {
 	case !ok:
-		r.strange[tag] = true
+		r.send(tag, clients{})
 		r.farm.Unknown(d.at, "unknown DHCP option %q", d.fields[1])
 		return
 	case code == 93 && m.Arch.UnmarshalText([]byte(value)) == nil:
@@ -45,7 +45,7 @@ func (r *Reader) dhcpMatch(d directive) {
 	case code == 61 && value != "":
 		m.ClientID = ClientID(value)
 	default:
-		r.strange[tag] = true
+		r.send(tag, clients{})
 		r.farm.Lost(d.at, "drover matches options 60, 61, 77, 82, 93, 97 and 175: what depends on tag %q is left", tag)
 		return
 	}
@@ -54,7 +54,7 @@ func (r *Reader) dhcpMatch(d directive) {
 
 // sets records a tag that depends on what a client sends.
 func (r *Reader) sets(at pools.Origin, tag string, m pools.Match) {
-	r.matches[tag] = append(r.matches[tag], m)
+	r.send(tag, clients{matches: []pools.Match{m}})
 	r.sends = append(r.sends, sending{at, tag, m})
 }
 
@@ -102,9 +102,7 @@ func (r *Reader) relayed(d directive) {
 		return
 	}
 	tag, id := strings.TrimPrefix(d.fields[0], "set:"), strings.Join(d.fields[1:], ",")
-	if b, ok := hexBytes(id); ok {
-		id = migrate.Octets(b)
-	}
+	id = ClientID(id)
 	m := pools.Match{CircuitID: id}
 	switch d.key {
 	case "dhcp-remoteid":
@@ -120,53 +118,27 @@ func (r *Reader) dhcpMAC(d directive) {
 		r.farm.Unknown(d.at, "want set:TAG,MAC, with * for bytes")
 		return
 	}
-	r.macs = append(r.macs, macTag{d.at, strings.TrimPrefix(d.fields[0], "set:"), strings.ToLower(d.fields[1])})
-	r.farm.NotTaken(d.at, "MACs with * are no match of a pool; nodes whose MACs fit get the options of the tag")
+	r.addMAC(d.at, strings.TrimPrefix(d.fields[0], "set:"), d.fields[1])
 }
 
 // maxMatches bounds the matches of a condition.
 const maxMatches = 16
 
-// both returns the matches for a client that has one of outer and one of inner. Where both name
-// a value, that of inner counts. ok is false if they are too many.
-func both(outer, inner []pools.Match) (all []pools.Match, ok bool) {
-	if len(outer)*len(inner) > maxMatches {
-		return nil, false
-	}
-	for _, x := range outer {
-		for _, y := range inner {
-			m := pools.Match{Class: cmp.Or(y.Class, x.Class), UserClass: cmp.Or(y.UserClass, x.UserClass), Arch: y.Arch}
-			if m.Arch.IsZero() {
-				m.Arch = x.Arch
-			}
-			all = append(all, m)
-		}
-	}
-	return all, true
-}
-
-// scope returns the place in the farm of what has a condition.
-func (r *Reader) scope(known condition) *migrate.Scope {
-	if len(known) == 0 {
-		return r.base()
-	}
-	return r.farm.TagScope(known.name())
-}
-
-// base returns the place of options for all clients of this dnsmasq.
-func (r *Reader) base() *migrate.Scope { return &r.farm.Global }
-
 // addOptions adds the options to the farm.
 func (r *Reader) addOptions() {
 	for _, o := range r.options {
-		known, matches, ok := r.sent(o.tags)
+		known, ok := r.known(o.tags)
 		switch {
 		case o.server:
 			r.farm.BootServer(o.At, strings.Join(o.Values, ""))
-		case (!ok || len(matches) > 0) && !o.IsBoot():
+		case !ok && !o.IsBoot():
 			r.farm.NotTaken(o.At, "it depends on what the client sends (%s): drover has options by node, network, pool and tag; for unknown machines a pool with match", strings.Join(o.tags, ", "))
 		default:
-			r.farm.Set(r.scope(known), o.Option)
+			scope := &r.farm.Global
+			if len(known) > 0 {
+				scope = r.farm.TagScope(known.name())
+			}
+			r.farm.Set(scope, o.Option)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package dnsmasq
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -35,7 +36,6 @@ type tagIf struct {
 
 // macTag sets a tag by a pattern of MACs.
 type macTag struct {
-	at      pools.Origin
 	tag     string
 	pattern string // 00:60:8c:*:*:*
 }
@@ -94,39 +94,10 @@ func (r *Reader) tagIf(d directive) {
 func (r *Reader) closure(tags []string) []string {
 	for _, t := range r.ifs {
 		if t.when.holds(tags) {
-			tags = union(tags, t.sets)
+			tags = migrate.Union(tags, t.sets)
 		}
 	}
 	return tags
-}
-
-func union(tags, more []string) []string {
-	for _, tag := range more {
-		if !slices.Contains(tags, tag) {
-			tags = append(tags, tag)
-		}
-	}
-	return tags
-}
-
-// settle follows tag-if for tags that depend on what a client sends: what they set depends
-// on it too.
-func (r *Reader) settle() {
-	for _, t := range r.ifs {
-		known, matches, ok := r.sent(t.when)
-		ok = ok && !slices.ContainsFunc(t.when, func(tag string) bool { return isNegated(tag) && len(r.matches[tag[1:]]) > 0 })
-		for _, set := range t.sets {
-			if !ok || len(matches) > 0 && len(known) > 0 {
-				r.strange[set] = true
-				continue
-			}
-			for _, m := range matches {
-				if !slices.Contains(r.matches[set], m) {
-					r.matches[set] = append(r.matches[set], m)
-				}
-			}
-		}
-	}
 }
 
 // share is how many of the machines that the config does not name have a tag.
@@ -138,93 +109,163 @@ const (
 	all
 )
 
-// settleShares follows tag-if for the machines that the config does not name.
-func (r *Reader) settleShares() {
-	r.shares = map[string]share{}
+// clients are those of the machines that the config does not name which have a tag, or fulfil a
+// condition. Some without matches are those that drover has no match for.
+type clients struct {
+	share
+	matches []pools.Match
+}
+
+// and returns the clients that are of both.
+func (c clients) and(other clients) clients {
+	switch {
+	case c.share == none || other.share == all:
+		return c
+	case other.share == none || c.share == all:
+		return other
+	case len(c.matches)*len(other.matches) > maxMatches:
+		return clients{}
+	}
+	var both clients
+	for _, x := range c.matches {
+		for _, y := range other.matches {
+			m, ok := join(x, y)
+			if !ok {
+				return clients{}
+			}
+			both.matches = append(both.matches, m)
+		}
+	}
+	return both
+}
+
+// or returns the clients that are of one of them.
+func (c clients) or(other clients) clients {
+	switch {
+	case c.share == all || other.share == none:
+		return c
+	case other.share == all || c.share == none:
+		return other
+	case len(c.matches) == 0 || len(other.matches) == 0:
+		return clients{}
+	}
+	return clients{matches: migrate.Union(slices.Clone(c.matches), other.matches)}
+}
+
+// join returns the match of a client that both are of. ok is false if no match says that.
+func join(x, y pools.Match) (m pools.Match, ok bool) {
+	fields := func(m *pools.Match) []*string {
+		return []*string{&m.Class, &m.UserClass, &m.ClientID, &m.CircuitID, &m.RemoteID, &m.SubscriberID}
+	}
+	for i, to := range fields(&x) {
+		from := *fields(&y)[i]
+		if *to != "" && from != "" && *to != from {
+			return x, false
+		}
+		*to = cmp.Or(*to, from)
+	}
+	if !x.Arch.IsZero() && !y.Arch.IsZero() && x.Arch != y.Arch {
+		return x, false
+	}
+	x.Arch = cmp.Or(x.Arch, y.Arch)
+	return x, true
+}
+
+// settle follows tag-if: for the machines that the config does not name, and for tags that
+// depend on what a client sends.
+func (r *Reader) settle() {
 	for _, t := range r.ifs {
-		is := r.unknownAll(t.when)
+		is := r.fulfil(t.when)
 		for _, set := range t.sets {
-			r.shares[set] = max(r.unknown(set), is)
+			if old, ok := r.shares[set]; ok {
+				r.shares[set] = old.or(is)
+			} else {
+				r.shares[set] = r.unsettled(set, false).or(is)
+			}
+		}
+		if _, ok := r.known(t.when); ok && !slices.ContainsFunc(t.when, r.depends) {
+			continue
+		}
+		for _, set := range t.sets {
+			r.send(set, clients{matches: is.matches})
 		}
 	}
 }
 
-// unknown returns how many of the machines that the config does not name have a tag, or with
+// send adds what a client sends to what sets a tag.
+func (r *Reader) send(tag string, c clients) {
+	if old, ok := r.sent[tag]; ok {
+		c = old.or(c)
+	}
+	r.sent[tag] = c
+}
+
+// depends reports whether a tag, or with ! the lack of it, depends on what a client sends.
+func (r *Reader) depends(tag string) bool {
+	_, ok := r.sent[strings.TrimPrefix(tag, "!")]
+	return ok
+}
+
+// clients returns those of the machines that the config does not name which have a tag, or with
 // ! lack it. A tag that nothing sets may be that of an interface.
-func (r *Reader) unknown(tag string) share {
+func (r *Reader) clients(tag string) clients {
 	name, not := strings.CutPrefix(tag, "!")
 	is, ok := r.shares[name]
 	if !ok {
-		is = r.unsettled(name)
+		is = r.unsettled(name, true)
 		r.shares[name] = is
 	}
 	if not {
-		return -is
+		return clients{share: -is.share}
 	}
 	return is
 }
 
-// unsettled returns the share of a tag without tag-if.
-func (r *Reader) unsettled(name string) share {
+// unsettled returns the clients with a tag without tag-if. Behind a line that needs the tag, one
+// may set it by what a client sends: then it is not known who has it.
+func (r *Reader) unsettled(name string, behind bool) clients {
+	sets := func(t tagIf) bool { return slices.Contains(t.sets, name) }
+	hostSets := func(pattern bool) bool {
+		return slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && h.isPattern() == pattern })
+	}
 	switch {
+	case behind && slices.ContainsFunc(r.ifs, func(t tagIf) bool { return sets(t) && slices.ContainsFunc(t.when, r.depends) }):
+		return clients{}
 	case slices.Contains(r.Tags, name):
-		return all
-	case r.strange[name] || len(r.matches[name]) > 0 || slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }):
-		return some
-	case name == "known" || name == "bootp": // drover leases nothing by BOOTP
-		return none
-	case slices.ContainsFunc(r.hosts, func(h host) bool { return slices.Contains(h.sets, name) && !h.isPattern() }):
-		return none
-	case slices.ContainsFunc(r.ifs, func(t tagIf) bool { return slices.Contains(t.sets, name) }):
-		return none
+		return clients{share: all}
+	case slices.ContainsFunc(r.macs, func(m macTag) bool { return m.tag == name }) || hostSets(true):
+		return clients{}
+	case r.depends(name):
+		return r.sent[name]
+	case name == "known" || name == "bootp" || hostSets(false) || slices.ContainsFunc(r.ifs, sets): // drover leases nothing by BOOTP
+		return clients{share: none}
 	}
-	return some
+	return clients{}
 }
 
-// unknownAll returns how many of the machines that the config does not name fulfil a condition.
-func (r *Reader) unknownAll(c condition) share {
-	is := all
+// fulfil returns the clients that fulfil a condition.
+func (r *Reader) fulfil(c condition) clients {
+	is := clients{share: all}
 	for _, tag := range c {
-		is = min(is, r.unknown(tag))
+		is = is.and(r.clients(tag))
 	}
 	return is
 }
 
-// sentAlone returns the matches of what a client must send for a condition. ok is false if it
-// depends on something that drover has no match for.
-func (r *Reader) sentAlone(c condition) (matches []pools.Match, ok bool) {
-	for _, tag := range c {
-		if r.unknown(tag) == some && (isNegated(tag) || len(r.matches[tag]) == 0) {
-			return nil, false
-		}
-	}
-	_, matches, ok = r.sent(c)
-	return matches, ok
-}
-
-// sent splits a condition into the tags that are known beforehand and those that depend on
-// what a client sends. ok is false if drover has no match for one of these.
-func (r *Reader) sent(c condition) (known condition, matches []pools.Match, ok bool) {
-	ok = true
+// known returns the tags of a condition that are known beforehand. ok is false if it depends on
+// what a client sends; what one does not send is left to the options that depend on it.
+func (r *Reader) known(c condition) (known condition, ok bool) {
 	for _, t := range c {
 		name, not := strings.CutPrefix(t, "!")
 		switch {
 		case slices.Contains(r.Tags, name) && !not:
-		case r.strange[name]:
-			ok = false
-		case len(r.matches[name]) == 0:
+		case !r.depends(name):
 			known = append(known, t)
-		case not:
-			continue // a rule without conditions comes before those with some
-		case len(matches) > 0:
-			var few bool
-			matches, few = both(matches, r.matches[name])
-			ok = ok && few
-		default:
-			matches = r.matches[name]
+		case !not || len(r.sent[name].matches) == 0:
+			return nil, false
 		}
 	}
-	return known, matches, ok
+	return known, true
 }
 
 // tagHost gives a machine the tags of the conditions that it fulfils.
@@ -236,7 +277,7 @@ func (r *Reader) tagHost(m *migrate.Machine, h host) {
 		}
 	}
 	for _, t := range r.macs {
-		for _, text := range h.macs {
+		for _, text := range h.Hardware {
 			if mac, err := migrate.ParseHardware(text); err == nil && t.matches(mac) {
 				tags = append(tags, t.tag)
 			}
@@ -245,7 +286,7 @@ func (r *Reader) tagHost(m *migrate.Machine, h host) {
 	tags = r.closure(tags)
 	m.Tags = append(m.Tags, r.chosen(tags)...)
 	for _, c := range r.ignores {
-		if known, matches, ok := r.sent(c.tags); ok && len(matches) == 0 && len(known) == len(c.tags) {
+		if known, ok := r.known(c.tags); ok && len(known) == len(c.tags) {
 			m.Ignore = m.Ignore || known.holds(tags)
 		}
 	}
@@ -269,13 +310,10 @@ func (r *Reader) chosen(tags []string) (names []string) {
 
 // conditions returns those of the options that are known beforehand.
 func (r *Reader) conditions() (all []condition) {
-	add := func(c condition) {
-		if known, _, ok := r.sent(c); ok && len(known) > 0 {
+	for _, o := range r.options {
+		if known, ok := r.known(o.tags); ok && len(known) > 0 {
 			all = append(all, known)
 		}
-	}
-	for _, o := range r.options {
-		add(o.tags)
 	}
 	return all
 }

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"drover/pools"
@@ -173,9 +172,7 @@ func (t *table) value(m *migrate.Machine, power *pools.NodePower, at pools.Origi
 	case "mac":
 		m.Hardware = append(m.Hardware, Words(text)...)
 	case "ip", "ip6":
-		for _, w := range Words(text) {
-			t.address(m, at, w)
-		}
+		t.farm.Addresses(m, at, Words(text))
 	case "pool":
 		m.Pool = text
 	case "tags":
@@ -236,52 +233,10 @@ func (t *table) network(at pools.Origin, m *migrate.Machine, row []string) {
 		return t.cell(row, field)
 	}
 	if text := value("mask"); text != "" && m.IP.Is4() {
-		bits, err := strconv.Atoi(strings.TrimPrefix(text, "/"))
-		if a, err2 := netip.ParseAddr(text); err2 == nil {
-			bits, _ = migrate.MaskBits(a)
-		} else if err != nil {
-			bits = 0
-		}
-		if p, err := m.IP.Prefix(bits); err == nil && bits > 0 {
-			t.farm.Network(p, at)
-		} else {
-			t.farm.Unknown(at, "%q is no mask of a network", text)
-		}
+		t.farm.InNetwork(m, at, text)
 	}
-	text := value("router")
-	if text == "" {
-		return
-	}
-	router, err := netip.ParseAddr(text)
-	n := t.farm.NetworkOf(router)
-	switch {
-	case err != nil:
-		t.farm.Unknown(at, "%q is no address", text)
-	case n == nil:
-		t.farm.Lost(at, "router %s is in no network that a column names (network, mask)", router)
-	case n.Options["router"] == nil:
-		t.farm.Set(&n.Scope, migrate.Option{At: at, Code: 3, Values: []string{router.String()}})
-	case !slices.Equal(n.Options["router"], pools.Strings{router.String()}):
-		t.farm.Lost(at, "router %s: %s has %s already (dhcpOptions of a node has one of its own)", router, n.Prefix, n.Options["router"])
-	}
-}
-
-func (t *table) address(m *migrate.Machine, at pools.Origin, text string) {
-	a, err := netip.ParseAddr(text)
-	if p, err2 := netip.ParsePrefix(text); err != nil && err2 == nil { // with the length of its network
-		t.farm.Network(p, at)
-		a, err = p.Addr(), nil
-	}
-	switch {
-	case err != nil:
-		t.farm.Unknown(at, "%q is no address", text)
-	case a == m.IP || a == m.IP6: // of another card
-	case a.Is4() && !m.IP.IsValid():
-		m.IP = a
-	case a.Is6() && !a.IsLinkLocalUnicast() && !m.IP6.IsValid():
-		m.IP6 = a
-	default:
-		t.farm.Lost(at, "address %s: a node has one address of each family", a)
+	if text := value("router"); text != "" {
+		t.farm.Router(m, at, text)
 	}
 }
 

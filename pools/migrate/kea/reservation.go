@@ -3,45 +3,61 @@ package kea
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"drover/pools/migrate"
 )
 
+// reservations reads the machines of a level, and the groups of dhcpd.
+func (r *reader) reservations(l level, v *migrate.Value) {
+	r.farm.Each(v.Get("reservations"), func(v *migrate.Value) {
+		if name := v.Get("group"); r.given != nil && name != nil {
+			r.group(l, name, v)
+		} else {
+			r.reservation(l, v)
+		}
+	})
+}
+
+// group reads machines with common options, which become a tag.
+func (r *reader) group(l level, named, v *migrate.Value) {
+	text := named.String()
+	for i := 1; text == ""; i++ {
+		if free := fmt.Sprintf("group-%d", i); !r.farm.HasTag(free) {
+			text = free
+		}
+	}
+	name, _ := r.farm.Tag(text)
+	l.scope, l.tags, l.global = r.farm.TagScope(name), append(slices.Clone(l.tags), name), false
+	r.farm.Comment(fmt.Sprintf("The group at %s.", v.Position()), "tags", name)
+	own := r.network(&l)
+	own["group"], own["valid-lifetime"] = migrate.Skip, r.noLease()
+	r.fields(&l, v, own)
+	r.inside(l, v)
+}
+
+func (r *reader) noLease() func(*migrate.Value) {
+	return r.farm.NoCounterpart("a lease time of a group or a host (lease: of a subnet or a pool)")
+}
+
 // reservation reads a machine: its identifier, its addresses and its options.
-func (r *reader) reservation(v *migrate.Value) {
+func (r *reader) reservation(l level, v *migrate.Value) {
 	f := r.farm
 	m := migrate.Machine{At: v.Origin}
-	m.Name = v.Get("hostname").String()
+	m.Name, m.Tags = v.Get("hostname").String(), slices.Clone(l.tags)
 	identifier := func(to *string) func(*migrate.Value) {
 		return func(v *migrate.Value) { *to = octets(v.String()) }
 	}
+	addresses := func(v *migrate.Value) { f.Addresses(&m, v.Origin, v.Strings()) }
 	none := f.NoCounterpart("prefixes: drover delegates none")
-	l := level{scope: f.MachineScope(&m)}
-	r.fields(&l, v, migrate.Readers{
+	r.fields(&level{scope: f.MachineScope(&m)}, v, migrate.Readers{
 		"hw-address": func(v *migrate.Value) { m.Hardware = append(m.Hardware, v.String()) },
-		"client-id":  identifier(&m.Match.ClientID), "circuit-id": identifier(&m.Match.CircuitID),
+		"client-id":  identifier(&m.Match.ClientID), "circuit-id": identifier(&m.Match.CircuitID), "remote-id": identifier(&m.Match.RemoteID),
 		"flex-id":  f.NoCounterpart("flex-id is an expression of a hook of Kea (a node has macs or match)"),
 		"duid":     func(v *migrate.Value) { f.DUID(&m, v.Origin, octets(v.String())) },
-		"hostname": migrate.Skip,
-		"ip-address": func(v *migrate.Value) {
-			if m.IP = address(v.String()); !m.IP.Is4() {
-				m.IP = netip.Addr{}
-				f.Unknown(v.Origin, "%q is no IPv4 address", v.String())
-			}
-		},
-		"ip-addresses": func(v *migrate.Value) {
-			for i, text := range v.Strings() {
-				if i == 0 {
-					m.IP6 = address(text)
-				} else {
-					f.Lost(v.Origin, "address %s: a node has one IPv6 address", text)
-				}
-			}
-		},
-		"excluded-prefixes": none, "prefixes": none,
+		"hostname": migrate.Skip, "ip-address": addresses, "ip-addresses": addresses,
+		"excluded-prefixes": none, "prefixes": none, "valid-lifetime": r.noLease(),
 		"client-classes": func(v *migrate.Value) {
 			if m.Ignore = slices.Contains(v.Strings(), "DROP"); m.Ignore {
 				f.Taken(v.Origin, "pools[].nodes[].ignore", true)
@@ -51,11 +67,6 @@ func (r *reader) reservation(v *migrate.Value) {
 		},
 	})
 	f.Add(m)
-}
-
-func address(text string) netip.Addr {
-	a, _ := netip.ParseAddr(strings.TrimSpace(text)) // the zero Addr is noted as a machine without an address
-	return a
 }
 
 // octets reads an identifier: bytes in hex, or a text in single quotes.
@@ -72,18 +83,19 @@ func octets(text string) string {
 
 // options reads option-data.
 func (r *reader) options(s *migrate.Scope, list *migrate.Value) {
-	r.each(list, func(v *migrate.Value) { r.option(s, v) })
+	r.farm.Each(list, func(v *migrate.Value) { r.option(s, v) })
 }
 
 func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 	f := r.farm
-	f.Fields(v, migrate.Readers{"name": migrate.Skip, "code": migrate.Skip, "data": migrate.Skip, "space": migrate.Skip, "csv-format": migrate.Skip,
-		"always-send": migrate.Skip, "never-send": migrate.Skip, "comment": migrate.Skip, "user-context": migrate.Skip, "client-classes": migrate.Skip})
-	name, code, data, space := v.Get("name").String(), v.Get("code").String(), v.Get("data").String(), v.Get("space").String()
+	f.Known(v, "name", "code", "data", "space", "csv-format", "always-send", "never-send", "comment", "user-context", "client-classes")
+	name, code, data, space := v.Get("name").String(), v.Get("code").String(), values(v.Get("data")), v.Get("space").String()
 	at := v.Origin
-	at.Path += " (" + cmp.Or(name, code) + ")"
-	if r.v6 {
-		r.farm.Option6(s, at, cmp.Or(name, code), values(data))
+	if strings.HasSuffix(at.Path, "]") {
+		at.Path += " (" + cmp.Or(name, code) + ")"
+	}
+	if r.v6 || space == "dhcp6" {
+		r.farm.Option6(s, at, cmp.Or(name, code), data)
 		return
 	}
 	o, ok := r.names[name]
@@ -113,20 +125,25 @@ func (r *reader) option(s *migrate.Scope, v *migrate.Value) {
 	case !ok:
 		f.Unknown(at, "unknown DHCP option")
 		return
-	case data == "" && o.Code != 43 && o.Code != 124 && o.Code != 125 && o.Code != 175:
+	case len(data) == 0 && o.Code != 43 && o.Code != 124 && o.Code != 125 && o.Code != 175:
 		f.Lost(at, "an option without a value: drover sends none (a machine without the router of its network needs a network of its own)")
 		return
-	case data == "" || o.Code == 124 || o.Code == 125:
+	case len(data) == 0 || o.Code == 124 || o.Code == 125:
 		f.Lost(at, "an option that holds others (dhcpOptions has sub-options by number: 43.6, 125.311.1)")
 		return
 	}
 	if csv := v.Get("csv-format"); csv.IsPlain() && !csv.Is() {
 		o.Type = "hex"
 	}
-	if o.Type == "routes" {
-		data = strings.NewReplacer(" - ", "=", " -", "=", "- ", "=").Replace(data)
+	if list := v.Get("data").List(); o.Type == "hex" && len(list) == 1 && list[0].Quoted {
+		o.Type = "text"
 	}
-	f.SetNamed(s, migrate.Option{At: at, Values: values(data), Forced: v.Get("always-send").Is()}, o)
+	if o.Type == "routes" {
+		for i := range data {
+			data[i] = strings.NewReplacer(" - ", "=", " -", "=", "- ", "=").Replace(data[i])
+		}
+	}
+	f.SetNamed(s, migrate.Option{At: at, Values: data, Forced: v.Get("always-send").Is()}, o)
 }
 
 func parseCode(text string) (uint8, error) {
@@ -135,9 +152,15 @@ func parseCode(text string) (uint8, error) {
 	return n, err
 }
 
-// values splits data at commas; \, is a comma of a text.
-func values(data string) (all []string) {
-	for part := range strings.SplitSeq(strings.ReplaceAll(data, `\,`, "\x00"), ",") {
+// values splits data at commas; \, is a comma of a text. Data may be a list, too.
+func values(v *migrate.Value) (all []string) {
+	if v.String() == "" {
+		for _, item := range v.List() {
+			all = append(all, item.Text)
+		}
+		return all
+	}
+	for part := range strings.SplitSeq(strings.ReplaceAll(v.String(), `\,`, "\x00"), ",") {
 		all = append(all, strings.ReplaceAll(strings.TrimSpace(part), "\x00", ","))
 	}
 	return all

@@ -33,8 +33,8 @@ func endpointOf(v *migrate.Value) (e endpoint) {
 	} else if host != "" {
 		e.host, e.nameAt = host, named
 	}
-	if list := v.Get("apiServer", "certSANs", "ipAddresses"); service.Get("type").String() == "NodePort" && list.IsList() {
-		candidates = append(candidates, list.Items...)
+	if service.Get("type").String() == "NodePort" {
+		candidates = append(candidates, v.Get("apiServer", "certSANs", "ipAddresses").List()...)
 	}
 	for _, at := range candidates {
 		if a, err := netip.ParseAddr(at.String()); err == nil && !e.address.IsValid() {

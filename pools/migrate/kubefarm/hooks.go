@@ -10,35 +10,30 @@ import (
 
 // hook is a place in the boot of LTSP where a node runs shell code of the operator.
 type hook struct {
-	prefix string      // of its settings; of a section all of its name
+	prefix string      // of its settings, with _ at its end; of a section all of its name
 	stage  pools.Stage // that stands for it
 	script string      // the begin of the names of its scripts, or all of it
 }
 
 // hooks returns those of the programs of LTSP that a node runs: init in place of the root's
-// init, initrd-bottom before it, service when the network is online.
+// init, initrd-bottom before it, service when the network is online. LTSP runs sections before
+// the other hooks of their programs.
 func hooks() []hook {
 	return []hook{
 		{"PRE_INIT_", pools.PreInit, "50-pre-init-"}, {"POST_INIT_", pools.PostInit, "90-post-init-"},
 		{"PRE_INITRD_BOTTOM_", pools.Initrd, "10-pre-initrd-bottom-"}, {"POST_INITRD_BOTTOM_", pools.Initrd, "90-post-initrd-bottom-"},
 		{"PRE_SERVICE_", pools.Online, "10-pre-service-"}, {"POST_SERVICE_", pools.Online, "90-post-service-"},
-	}
-}
-
-// sectionHooks returns the sections of programs, which LTSP runs before their other hooks.
-func sectionHooks() []hook {
-	return []hook{
 		{"init", pools.PostInit, "50-init"}, // behind the settings, as in the chart
-		{"initrd-bottom", pools.Initrd, "05-initrd-bottom"},
-		{"service", pools.Online, "05-service"},
+		{"initrd-bottom", pools.Initrd, "05-initrd-bottom"}, {"service", pools.Online, "05-service"},
 	}
 }
 
-// hook reads a setting with shell code. ok is false if it is none.
-func (r *reader) hook(tag, key string, v *migrate.Value) (ok bool) {
+// hook reads a setting or a section with shell code. ok is false if it is none.
+func (r *reader) hook(tag, key string, v *migrate.Value, end string) (ok bool) {
 	for _, h := range hooks() {
-		if rest, is := strings.CutPrefix(key, h.prefix); is && rest != "" {
-			r.script(tag, h.stage, h.script+strings.ToLower(rest), v, "")
+		rest, is := strings.CutPrefix(key, h.prefix)
+		if is && (rest != "") == strings.HasSuffix(h.prefix, "_") {
+			r.script(tag, h.stage, h.script+strings.ToLower(rest), v, end)
 			return true
 		}
 	}
@@ -51,32 +46,21 @@ func (r *reader) hook(tag, key string, v *migrate.Value) (ok bool) {
 // sections reads shell code for the stages of LTSP.
 func (r *reader) sections(v *migrate.Value) {
 	for _, p := range v.Pairs {
-		if !r.section(strings.Trim(p.Key, "/"), p.Value) {
+		if name := strings.Trim(p.Key, "/"); strings.Contains(name, "_") || !r.hook(allTag, name, p.Value, "true # LTSP ignores the result of a section\n") {
 			r.farm.Lost(p.Value.Origin, "stage %q of LTSP is not one of a node that drover boots (initrd, pre-init, post-init, online)", p.Key)
 		}
 	}
-}
-
-func (r *reader) section(name string, v *migrate.Value) bool {
-	for _, h := range sectionHooks() {
-		if h.prefix == name {
-			r.script(allTag, h.stage, h.script, v, "true # LTSP ignores the result of a section\n")
-			return true
-		}
-	}
-	return false
 }
 
 // script adds shell code as a script of a stage, which has the variables of LTSP. The end is
 // more code.
 func (r *reader) script(tag string, stage pools.Stage, name string, v *migrate.Value, end string) {
 	name = migrate.TagName(name)
-	_, t := r.farm.Tag(tag)
 	text := v.String()
 	if end != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	set(&t.Scripts, name, pools.Script{Stage: stage, Source: true, Run: untemplated(text + end)})
+	set(&r.tag(tag).Scripts, name, pools.Script{Stage: stage, Source: true, Run: untemplated(text + end)})
 	r.farm.Taken(v.Origin, inTag(tag, "scripts."+name), stage)
 	r.functions(v)
 }

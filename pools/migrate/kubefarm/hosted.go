@@ -46,10 +46,8 @@ func (r *reader) hosted(v *migrate.Value) {
 		c.farm.Itself(on.Origin, "each etcd member has a volume (clusters[].controlPlane.storage)")
 	}
 	for _, kind := range []string{"dnsNames", "ipAddresses"} {
-		if list := v.Get("apiServer", "certSANs", kind); list.IsList() {
-			for _, item := range list.Items {
-				c.set("certSANs", func(text string) error { c.CertSANs = append(c.CertSANs, text); return nil }, item)
-			}
+		for _, item := range v.Get("apiServer", "certSANs", kind).List() {
+			c.set("certSANs", func(text string) error { c.CertSANs = append(c.CertSANs, text); return nil }, item)
 		}
 	}
 	c.program("etcd", v.Get("etcd"), &c.ExtraArgs.Etcd, &c.Resources.Etcd)

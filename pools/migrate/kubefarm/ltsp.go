@@ -57,7 +57,7 @@ func (r *reader) ltsp(v *migrate.Value) {
 // config reads ltsp.config: all of it is for all nodes.
 func (r *reader) config(v *migrate.Value) {
 	f := r.farm
-	_, t := f.Tag(allTag)
+	t := r.tag(allTag)
 	to := func(v *migrate.Value, field string) { f.TakenSecret(v.Origin, "tags.all."+field, anys(v.Strings())...) }
 	f.Fields(v, migrate.Readers{
 		"disableAutoupdate": func(v *migrate.Value) {
@@ -126,8 +126,7 @@ func (r *reader) docker(v *migrate.Value) {
 		r.farm.Unknown(v.Origin, "%v", err)
 		return
 	}
-	_, t := r.farm.Tag(allTag)
-	set(&t.Files, "/etc/docker/daemon.json", file(string(text)+"\n"))
+	set(&r.tag(allTag).Files, "/etc/docker/daemon.json", file(string(text)+"\n"))
 	at := v.Origin
 	at.Path += " (all)"
 	r.farm.Taken(at, "tags.all.files./etc/docker/daemon.json; drover's images have containerd, whose config is /etc/containerd/config.toml")
@@ -167,7 +166,7 @@ const chartFiles = "authorized_keys docker.json kubeadm-join.service ltsp.conf m
 
 // extraFiles reads the files that nodes get as /etc/ltsp/NAME. Services are enabled.
 func (r *reader) extraFiles(v *migrate.Value) {
-	_, t := r.farm.Tag(allTag)
+	t := r.tag(allTag)
 	for _, p := range v.Pairs {
 		if strings.Contains(p.Key, "/") || path.Clean(p.Key) != p.Key || p.Key == "" {
 			r.farm.Unknown(p.Value.Origin, "%q is no name of a file", p.Key)
@@ -194,8 +193,7 @@ func (r *reader) extraFiles(v *migrate.Value) {
 func file(text string) pools.File {
 	f := pools.File{Content: text}
 	if strings.Contains(text, "{{") {
-		no := false
-		f.Template = &no
+		f.Template = new(bool)
 	}
 	return f
 }

@@ -2,6 +2,7 @@ package kubefarm
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,17 +12,14 @@ import (
 )
 
 func (r *reader) nodePools(v *migrate.Value) {
-	if !v.IsList() {
-		r.farm.Unknown(v.Origin, "a list is expected here")
-		return
-	}
-	for i, pool := range v.Items {
+	i := 0
+	r.farm.Each(v, func(pool *migrate.Value) {
 		name := r.farm.Pool
-		if i > 0 {
-			name = fmt.Sprintf("%s-%d", name, i+1)
+		if i++; i > 1 {
+			name = fmt.Sprintf("%s-%d", name, i)
 		}
 		r.nodePool(name, pool)
-	}
+	})
 }
 
 // nodePool reads a pool: a range of dnsmasq, nodes, tags, and options of dnsmasq.
@@ -71,10 +69,8 @@ func (r *reader) poolTags(v *migrate.Value) (tags []string) {
 // leases reports whether a pool has a range for machines that are not in its list.
 func leases(v *migrate.Value) bool {
 	texts := []string{v.Get("range").String()}
-	if extra := v.Get("extraOpts"); extra.IsList() {
-		for _, item := range extra.Items {
-			texts = append(texts, item.Get("dhcp-range").String())
-		}
+	for _, item := range v.Get("extraOpts").List() {
+		texts = append(texts, item.Get("dhcp-range").String())
 	}
 	return slices.ContainsFunc(texts, func(text string) bool {
 		rg, err := dnsmasq.ParseRange(strings.Split(strings.ReplaceAll(text, " ", ""), ","))
@@ -121,7 +117,11 @@ func (r *reader) nodes(pool string, v *migrate.Value) {
 					}
 				}
 			},
-			"ip":       func(v *migrate.Value) { r.address(&m, v) },
+			"ip": func(v *migrate.Value) {
+				if v.String() != "" {
+					r.farm.Addresses(&m, v.Origin, v.Strings())
+				}
+			},
 			"clientID": func(v *migrate.Value) { m.Match.ClientID = dnsmasq.ClientID(v.String()) },
 			"leaseTime": func(v *migrate.Value) {
 				lease, err := dnsmasq.ParseLease(v.String())
@@ -132,10 +132,6 @@ func (r *reader) nodes(pool string, v *migrate.Value) {
 				m.Lease = lease
 			},
 		})
-		if len(m.Hardware) > 0 && m.Match.ClientID != "" {
-			m.Match = pools.Match{}
-			r.farm.Lost(item.Origin, "the client identifier beside the MAC: drover knows the machine by its MAC")
-		}
 		if len(m.Hardware) == 0 {
 			r.farm.Bug(item.Origin, "node %s has no mac: there it got no tags; here it gets those of its pool", m.Name)
 		}
@@ -143,37 +139,24 @@ func (r *reader) nodes(pool string, v *migrate.Value) {
 	}
 }
 
-func (r *reader) address(m *migrate.Machine, v *migrate.Value) {
-	if v.IsNull() || v.String() == "" {
-		return
-	}
-	if err := m.IP.UnmarshalText([]byte(v.String())); err != nil {
-		r.farm.Unknown(v.Origin, "%q is no address", v.String())
-	} else if m.IP.Is6() {
-		m.IP, m.IP6 = m.IP6, m.IP
-	}
-}
-
 // labelOrder notes labels that several tags of a pool set. There the alphabet decided.
 func (r *reader) labelOrder(pool *migrate.Value, tags []string) {
-	here, there := map[string]string{}, map[string]string{}
-	order := append([]string{allTag}, tags...)
-	for _, tag := range order {
-		for _, p := range r.pairs("kubernetesLabels", tag) {
-			here[p.Key] = tag
-		}
-	}
-	slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(strings.ToUpper(a), strings.ToUpper(b)) })
-	for _, tag := range order {
-		for _, p := range r.pairs("kubernetesLabels", tag) {
-			there[p.Key] = tag
-		}
-	}
-	for _, tag := range order {
-		for _, p := range r.pairs("kubernetesLabels", tag) {
-			if there[p.Key] == tag && here[p.Key] != tag {
-				r.farm.Bug(pool.Origin, "label %s of tag %q won there, because it comes last in the alphabet; here that of tag %q wins, the last of the list", p.Key, tag, here[p.Key])
+	last := func(order []string) map[string]string {
+		by := map[string]string{}
+		for _, tag := range order {
+			for _, p := range r.pairs("kubernetesLabels", tag) {
+				by[p.Key] = tag
 			}
+		}
+		return by
+	}
+	order := append([]string{allTag}, tags...)
+	here := last(order)
+	slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(strings.ToUpper(a), strings.ToUpper(b)) })
+	there := last(order)
+	for _, key := range slices.Sorted(maps.Keys(here)) {
+		if here[key] != there[key] {
+			r.farm.Bug(pool.Origin, "label %s of tag %q won there, because it comes last in the alphabet; here that of tag %q wins, the last of the list", key, there[key], here[key])
 		}
 	}
 }

@@ -21,21 +21,20 @@ func pairsOf(v *migrate.Value) []migrate.Pair {
 
 // settings are the readers of LTSP's settings, by name, or by the begin of the name that
 // ends in _.
-func (r *reader) settings() map[string]func(tag, rest string, v *migrate.Value) {
-	return map[string]func(tag, rest string, v *migrate.Value){
+func (r *reader) settings() map[string]func(tag string, v *migrate.Value) {
+	return map[string]func(tag string, v *migrate.Value){
 		"KERNEL_PARAMETERS": r.kernelArgs, "MENU_TIMEOUT": r.menuTimeout, "DEBUG_SHELL": r.debugShell,
 		"FSTAB_": r.fstab, "CRONTAB_": r.cron, "HOSTS_": r.hosts, "DNS_SERVER": r.dns, "SEARCH_DOMAIN": r.search,
 		"KUBELET_EXTRA_ARGS_": r.kubeletArgs, "KUBERNETES_LABELS_": r.labelText, "KUBERNETES_TAINTS_": r.taintText,
 		"MASK_SYSTEM_SERVICES": r.maskServices,
-		"DEFAULT_IMAGE": func(_, _ string, v *migrate.Value) {
+		"DEFAULT_IMAGE": func(_ string, v *migrate.Value) {
 			r.farm.Lost(v.Origin, "the image is the pool's: give machines with another image a pool of their own")
 		},
-		"HOSTNAME": func(_, _ string, v *migrate.Value) {
+		"HOSTNAME": func(_ string, v *migrate.Value) {
 			r.farm.Lost(v.Origin, "the host name is the node's name; drover names unknown machines after their MAC, node-525400123456")
 		},
-		"TIMEZONE": func(tag, _ string, v *migrate.Value) {
-			_, t := r.farm.Tag(tag)
-			t.Timezone = v.String()
+		"TIMEZONE": func(tag string, v *migrate.Value) {
+			r.tag(tag).Timezone = v.String()
 			r.farm.Taken(v.Origin, inTag(tag, "timezone"), v.String())
 		},
 	}
@@ -64,13 +63,13 @@ func (r *reader) setting(tag, key string, v *migrate.Value) {
 		return
 	}
 	r.overridden(tag, key, v)
-	if r.hook(tag, key, v) {
+	if strings.Contains(key, "_") && r.hook(tag, key, v, "") {
 		return
 	}
 	for prefix, read := range r.settings() {
 		rest, is := strings.CutPrefix(key, prefix)
 		if is && (rest == "" && !strings.HasSuffix(prefix, "_") || rest != "" && strings.HasSuffix(prefix, "_")) {
-			read(tag, rest, v)
+			read(tag, v)
 			return
 		}
 	}
@@ -80,14 +79,13 @@ func (r *reader) setting(tag, key string, v *migrate.Value) {
 		r.farm.Lost(v.Origin, "a setting of LTSP about desktops or its own programs, which a node of drover does not run")
 		return
 	}
-	_, t := r.farm.Tag(tag)
-	set(&t.Env, key, v.String())
+	set(&r.tag(tag).Env, key, v.String())
 	r.farm.TakenSecret(v.Origin, inTag(tag, "env."+key)+"; a variable for scripts, LTSP has no setting of that name", v.String())
 }
 
 // kernelArgs reads kernel arguments. There those of a tag replace those of all nodes.
-func (r *reader) kernelArgs(tag, _ string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
+func (r *reader) kernelArgs(tag string, v *migrate.Value) {
+	t := r.tag(tag)
 	for word := range strings.FieldsSeq(v.String()) {
 		if strings.Contains(word, "${") || strings.ContainsAny(word, `\'$`) {
 			r.farm.Lost(v.Origin, "kernel argument %q has characters that loaders change", word)
@@ -104,8 +102,7 @@ func (r *reader) kernelArgs(tag, _ string, v *migrate.Value) {
 }
 
 // menuTimeout reads seconds, as GRUB does. LTSP's manual has milliseconds, those of iPXE.
-func (r *reader) menuTimeout(tag, _ string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
+func (r *reader) menuTimeout(tag string, v *migrate.Value) {
 	text := v.String()
 	if n, err := strconv.Atoi(text); err == nil && n >= 1000 {
 		text = strconv.Itoa(n / 1000)
@@ -116,38 +113,32 @@ func (r *reader) menuTimeout(tag, _ string, v *migrate.Value) {
 		r.farm.Unknown(v.Origin, "%q is no number of seconds", v.String())
 		return
 	}
-	t.MenuTimeout = &s
+	r.tag(tag).MenuTimeout = &s
 	r.farm.Taken(v.Origin, inTag(tag, "menuTimeout")+"; in seconds", text)
 }
 
 // fstab reads a line of fstab.
-func (r *reader) fstab(tag, _ string, v *migrate.Value) {
+func (r *reader) fstab(tag string, v *migrate.Value) {
 	f := strings.Fields(v.String())
 	if len(f) < 3 {
 		r.farm.Unknown(v.Origin, "want a line of fstab: SOURCE PATH TYPE OPTIONS")
 		return
 	}
-	m := pools.Mount{Source: f[0], Path: f[1], Type: f[2]}
-	if len(f) > 3 {
-		m.Options = f[3]
+	m := pools.Mount{Path: f[1], Type: f[2], Options: append(f, "")[3]}
+	if f[0] != f[2] { // tmpfs has no source
+		m.Source = f[0]
 	}
-	if m.Source == m.Type {
-		m.Source = ""
+	t, remark := r.tag(tag), ""
+	if t.Mounts.Items = append(t.Mounts.Items, m); m.Type == "tmpfs" && !strings.Contains(m.Options, "size=") {
+		remark = "; without size= it may take half of the memory"
 	}
-	_, t := r.farm.Tag(tag)
-	t.Mounts.Items = append(t.Mounts.Items, m)
-	if m.Type == "tmpfs" && !strings.Contains(m.Options, "size=") {
-		r.farm.Taken(v.Origin, inTag(tag, "mounts")+"; without size= it may take half of the memory", m.Path, m.Type)
-		return
-	}
-	r.farm.Taken(v.Origin, inTag(tag, "mounts"), m.Path, m.Type)
+	r.farm.Taken(v.Origin, inTag(tag, "mounts")+remark, m.Path, m.Type)
 }
 
 // flag is an argument of a program: --name=value or --name value.
 var flag = regexp.MustCompile(`--?([a-z][a-z0-9-]*)(?:[= ]([^ -][^ ]*))?`)
 
-func (r *reader) kubeletArgs(tag, _ string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
+func (r *reader) kubeletArgs(tag string, v *migrate.Value) {
 	for _, m := range flag.FindAllStringSubmatch(v.String(), -1) {
 		name, value := m[1], m[2]
 		switch name {
@@ -158,24 +149,20 @@ func (r *reader) kubeletArgs(tag, _ string, v *migrate.Value) {
 		case "hostname-override", "kubeconfig", "bootstrap-kubeconfig", "config", "register-node":
 			r.farm.Lost(v.Origin, "kubelet argument %s: the join sets it", name)
 		default:
-			if value == "" {
-				value = "true"
-			}
-			set(&t.KubeletArgs, name, value)
+			set(&r.tag(tag).KubeletArgs, name, cmp.Or(value, "true"))
 		}
 	}
 	r.farm.Taken(v.Origin, inTag(tag, "kubeletArgs"))
 }
 
-func (r *reader) labelText(tag, _ string, v *migrate.Value) { r.labelList(tag, v, v.String()) }
-func (r *reader) taintText(tag, _ string, v *migrate.Value) { r.taintList(tag, v, v.String()) }
+func (r *reader) labelText(tag string, v *migrate.Value) { r.labelList(tag, v, v.String()) }
+func (r *reader) taintText(tag string, v *migrate.Value) { r.taintList(tag, v, v.String()) }
 
 // labelList reads a=b,c=d.
 func (r *reader) labelList(tag string, v *migrate.Value, text string) {
-	_, t := r.farm.Tag(tag)
 	for pair := range strings.SplitSeq(text, ",") {
 		if key, value, _ := strings.Cut(strings.TrimSpace(pair), "="); key != "" {
-			set(&t.Labels, key, value)
+			set(&r.tag(tag).Labels, key, value)
 		}
 	}
 	r.farm.Taken(v.Origin, inTag(tag, "labels"))
@@ -183,7 +170,7 @@ func (r *reader) labelList(tag string, v *migrate.Value, text string) {
 
 // taintList reads key=value:effect,key:effect.
 func (r *reader) taintList(tag string, v *migrate.Value, text string) {
-	_, t := r.farm.Tag(tag)
+	t := r.tag(tag)
 	for item := range strings.SplitSeq(text, ",") {
 		what, effect, ok := strings.Cut(strings.TrimSpace(item), ":")
 		key, value, _ := strings.Cut(what, "=")
@@ -196,50 +183,44 @@ func (r *reader) taintList(tag string, v *migrate.Value, text string) {
 	r.farm.Taken(v.Origin, inTag(tag, "taints"))
 }
 
-// units returns the systemd units of a list of services.
-func units(text string) (names []string) {
-	for name := range strings.FieldsSeq(text) {
-		if !strings.Contains(name, ".") {
-			name += ".service"
-		}
-		names = append(names, name)
-	}
-	return names
-}
-
 // maskServices reads services to mask. The chart leaves out the part of LTSP that masks them.
-func (r *reader) maskServices(tag, _ string, v *migrate.Value) {
+func (r *reader) maskServices(tag string, v *migrate.Value) {
 	if r.root.Get("ltsp", "config", "options", "OMIT_FUNCTIONS") == nil {
 		r.farm.Bug(v.Origin, "nothing was masked there: the chart's OMIT_FUNCTIONS has mask_services_main; here the units are masked")
 	}
-	r.mask(tag, v, units(v.String())...)
+	names := strings.Fields(v.String())
+	for i, name := range names {
+		if !strings.Contains(name, ".") {
+			names[i] += ".service"
+		}
+	}
+	r.mask(tag, v, names...)
 }
 
 // mask keeps units from starting.
 func (r *reader) mask(tag string, v *migrate.Value, names ...string) {
-	_, t := r.farm.Tag(tag)
-	t.MaskUnits.Items = append(t.MaskUnits.Items, names...)
+	t := &r.tag(tag).MaskUnits
+	t.Items = append(t.Items, names...)
 	r.farm.Taken(v.Origin, inTag(tag, "maskUnits"), anys(names)...)
 }
 
 // rootPassword writes the hash of root's password. Anyone could read it there.
 func (r *reader) rootPassword(v *migrate.Value) {
 	hash := v.String()
-	switch {
-	case hash == "":
+	if hash == "" {
 		return
-	case !pools.IsPasswordHash(hash):
+	}
+	if !pools.IsPasswordHash(hash) {
 		r.farm.Unknown(v.Origin, "that is no hash of a password (openssl passwd -6 makes one)")
 		return
 	}
-	_, t := r.farm.Tag(allTag)
-	t.RootPasswordHash.Text = hash
+	r.tag(allTag).RootPasswordHash.Text = hash
 	r.farm.TakenSecret(v.Origin, "tags.all.rootPasswordHash; which nodes get sealed; there anyone could read it (kubefarm also let root log in by password over SSH: that takes a file in /etc/ssh/sshd_config.d)", hash)
 }
 
 // debugShell reads whether a boot that fails gets a shell.
-func (r *reader) debugShell(tag, _ string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
+func (r *reader) debugShell(tag string, v *migrate.Value) {
+	t := r.tag(tag)
 	t.DebugShell = pools.ShellNever
 	if v.Is() {
 		t.DebugShell = pools.ShellOnFailure
@@ -248,20 +229,20 @@ func (r *reader) debugShell(tag, _ string, v *migrate.Value) {
 }
 
 // cron adds a line of crontab with a user.
-func (r *reader) cron(tag, _ string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
-	t.Cron.Items = append(t.Cron.Items, v.String())
+func (r *reader) cron(tag string, v *migrate.Value) {
+	t := &r.tag(tag).Cron
+	t.Items = append(t.Items, v.String())
 	r.farm.TakenSecret(v.Origin, inTag(tag, "cron"), v.String())
 }
 
 // hosts adds a line of /etc/hosts.
-func (r *reader) hosts(tag, _ string, v *migrate.Value) {
+func (r *reader) hosts(tag string, v *migrate.Value) {
 	words := strings.Fields(v.String())
 	if _, err := netip.ParseAddr(cmp.Or(words...)); err != nil || len(words) < 2 {
 		r.farm.Unknown(v.Origin, "want a line of /etc/hosts: ADDRESS NAME")
 		return
 	}
-	_, t := r.farm.Tag(tag)
+	t := r.tag(tag)
 	for _, name := range words[1:] {
 		set(&t.Hosts, name, append(t.Hosts[name], words[0]))
 	}
@@ -269,8 +250,8 @@ func (r *reader) hosts(tag, _ string, v *migrate.Value) {
 }
 
 // dns reads name servers, in place of those of DHCP.
-func (r *reader) dns(tag, _ string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
+func (r *reader) dns(tag string, v *migrate.Value) {
+	t := r.tag(tag)
 	for _, word := range listed(v) {
 		a, err := netip.ParseAddr(word)
 		if err != nil {
@@ -284,8 +265,8 @@ func (r *reader) dns(tag, _ string, v *migrate.Value) {
 }
 
 // search reads search domains, in place of those of DHCP.
-func (r *reader) search(tag, _ string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
+func (r *reader) search(tag string, v *migrate.Value) {
+	t := r.tag(tag)
 	t.Search.Items = append(t.Search.Items, listed(v)...)
 	t.Search.Replace = len(r.before(tag, "SEARCH_DOMAIN")) > 0
 	r.farm.Taken(v.Origin, inTag(tag, "search"), anys(listed(v))...)

@@ -210,13 +210,15 @@ func (r *reader) dhcpOptions(tag string, v *migrate.Value) {
 // inTag returns the path of a field of a tag.
 func inTag(tag, field string) string { return "tags." + migrate.TagName(tag) + "." + field }
 
+// tag returns a tag, and adds it if it is new.
+func (r *reader) tag(name string) *pools.Tag {
+	_, t := r.farm.Tag(name)
+	return t
+}
+
 func (r *reader) labels(tag string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
 	for _, p := range v.Pairs {
-		if t.Labels == nil {
-			t.Labels = map[string]string{}
-		}
-		t.Labels[p.Key] = p.Value.String()
+		set(&r.tag(tag).Labels, p.Key, p.Value.String())
 		if text := p.Value.String(); !p.Value.Quoted && (text == "0" || text == "false") {
 			r.farm.Bug(p.Value.Origin, "the chart wrote an empty value for %s there", text)
 		}
@@ -226,9 +228,9 @@ func (r *reader) labels(tag string, v *migrate.Value) {
 }
 
 func (r *reader) taints(tag string, v *migrate.Value) {
-	_, t := r.farm.Tag(tag)
+	t := r.tag(tag)
 	for _, item := range v.Items {
-		r.farm.Fields(item, migrate.Readers{"key": migrate.Skip, "value": migrate.Skip, "effect": migrate.Skip})
+		r.farm.Known(item, "key", "value", "effect")
 		t.Taints.Items = append(t.Taints.Items, pools.Taint{Key: item.Get("key").String(), Value: item.Get("value").String(), Effect: item.Get("effect").String()})
 		r.farm.Taken(item.Origin, inTag(tag, "taints"), item.Get("key").String(), item.Get("effect").String())
 	}

@@ -7,6 +7,7 @@ package warewulf
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -172,59 +173,22 @@ func primaryOf(all, devices *migrate.Value) string {
 
 // primary reads the network that a node boots from.
 func (r *reader) primary(m *migrate.Machine, v *migrate.Value) {
-	f := r.farm
-	parse := func(key string) netip.Addr {
-		text, _, _ := strings.Cut(v.Get(key).String(), "/")
-		a, err := netip.ParseAddr(text)
-		if err != nil && text != "" {
-			f.Unknown(v.Get(key).Origin, "%q is no address", text)
+	for _, key := range []string{"ipaddr", "ipcidr", "ipaddr6"} {
+		at := v.Get(key)
+		text := at.String()
+		if key == "ipaddr6" && text != "" && !strings.Contains(text, "/") {
+			text += "/" + cmp.Or(v.Get("prefixlen6").String(), "64")
 		}
-		return a
-	}
-	m.IP, m.IP6 = parse("ipaddr"), parse("ipaddr6")
-	if !m.IP.IsValid() {
-		m.IP = parse("ipcidr")
-	}
-	if m.IP6.IsLinkLocalUnicast() {
-		m.IP6 = netip.Addr{}
-	}
-	bits, ok := migrate.MaskBits(parse("netmask"))
-	for _, key := range []string{"ipaddr", "ipcidr"} {
-		if p, err := netip.ParsePrefix(v.Get(key).String()); err == nil && p.Addr().Is4() {
-			bits, ok = p.Bits(), true
+		if text != "" {
+			r.farm.Addresses(m, at.Origin, []string{text})
 		}
 	}
-	gateway, netmask := v.Get("gateway"), v.Get("netmask")
-	switch {
-	case m.IP.Is4() && ok:
-		n := f.Network(netip.PrefixFrom(m.IP, bits), v.Origin)
-		if gateway.IsPlain() {
-			r.gateway(m, n, gateway.Origin, parse("gateway"))
-		}
-	case netmask.String() != "" && !ok:
-		f.Unknown(netmask.Origin, "%q is no mask of a network", netmask)
-	case gateway.String() != "" && !ok:
-		f.Lost(gateway.Origin, "the gateway of a network without a netmask (name it with --subnet, and write its router)")
+	if mask := v.Get("netmask"); mask.String() != "" && m.IP.Is4() {
+		r.farm.InNetwork(m, mask.Origin, mask.String())
 	}
-	if m.IP6.IsValid() {
-		if p, err := netip.ParsePrefix(m.IP6.String() + "/" + cmp.Or(v.Get("prefixlen6").String(), "64")); err == nil {
-			f.Network(p, v.Origin)
-		}
+	if gateway := v.Get("gateway"); gateway.String() != "" {
+		r.farm.Router(m, gateway.Origin, gateway.String())
 	}
-}
-
-// gateway makes a gateway that of the network, or of the node if the network has another.
-func (r *reader) gateway(m *migrate.Machine, n *migrate.Network, at pools.Origin, gateway netip.Addr) {
-	if !gateway.IsValid() {
-		return
-	}
-	scope := &n.Scope
-	if known := n.Options["router"]; known != nil && !slices.Equal(known, pools.Strings{gateway.String()}) {
-		scope = r.farm.MachineScope(m)
-	} else if known != nil {
-		return
-	}
-	r.farm.Set(scope, migrate.Option{At: at, Code: 3, Values: []string{gateway.String()}})
 }
 
 // power reads the management processor. Its password is never written.
@@ -240,13 +204,16 @@ func (r *reader) power(m *migrate.Machine, v *migrate.Value) {
 // server reads warewulf.conf.
 func (r *reader) server(v *migrate.Value) {
 	f := r.farm
-	bits, ok := mask(v)
-	base, err := netip.ParseAddr(cmp.Or(v.Get("network").String(), strings.Split(v.Get("ipaddr").String(), "/")[0]))
-	if !ok || err != nil {
+	base, err := netip.ParsePrefix(v.Get("ipaddr").String())
+	mask, _ := netip.ParseAddr(v.Get("netmask").String()) // the zero Addr is no mask
+	if bits, ok := migrate.MaskBits(mask); ok && err != nil {
+		base, err = netip.ParsePrefix(fmt.Sprintf("%s/%d", cmp.Or(v.Get("network").String(), v.Get("ipaddr").String()), bits))
+	}
+	if err != nil {
 		f.Lost(v.Origin, "the network of the server is not named")
 		return
 	}
-	n := f.Network(netip.PrefixFrom(base, bits), v.Origin)
+	n := f.Network(base, v.Origin)
 	f.Taken(v.Origin, "subnets", n.Prefix)
 	dhcp := v.Get("dhcp")
 	first, err1 := netip.ParseAddr(dhcp.Get("range start").String())
@@ -258,16 +225,4 @@ func (r *reader) server(v *migrate.Value) {
 		}
 		f.Land(migrate.CatchAll{At: dhcp.Origin, Pool: pools.Pool{Range: pools.Range{First: first, Last: last}}}, access)
 	}
-}
-
-// mask returns the length of the prefix of the server's network.
-func mask(v *migrate.Value) (int, bool) {
-	if p, err := netip.ParsePrefix(v.Get("ipaddr").String()); err == nil {
-		return p.Bits(), true
-	}
-	a, err := netip.ParseAddr(v.Get("netmask").String())
-	if err != nil {
-		return 0, false
-	}
-	return migrate.MaskBits(a)
 }
