@@ -99,13 +99,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // version returns the version, and the commit if the Go toolchain recorded it.
 func version() string {
-	v := pools.Version
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				v += ", commit " + s.Value
+				return pools.Version + ", commit " + s.Value
 			}
 		}
 	}
-	return v
+	return pools.Version
 }
