@@ -193,6 +193,7 @@ func TestSenders(t *testing.T) {
 		{"iPXE without an address", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 546}, inform, ""},
 		{"a user of the node, as iPXE", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 40000}, inform, dhcp.Spoofed},
 		{"a system from another port", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 40000}, client, ""},
+		{"a virtual router", dhcp6.Sender{MAC: pools.MAC{0, 0, 0x5e, 0, 2, 7}, Addr: addr("fe80::77")}, message(dhcpv6.MessageTypeSolicit, pools.MAC{0, 0, 0x5e, 0, 2, 7}, ia(1)), dhcp.Spoofed},
 		{"an IPv4 address", dhcp6.Sender{MAC: m1, Addr: addr("::ffff:169.254.0.1"), Port: 546}, client, dhcp.Spoofed},
 		{"a relay agent", dhcp6.Sender{MAC: router, Addr: relayAddr, Port: 547}, by("fd00:28::1"), ""},
 		{"a listed one, from another port", dhcp6.Sender{MAC: router, Addr: addr("2001:db8::1"), Port: 4242}, by("fd00:28::1"), ""},

@@ -34,6 +34,7 @@ type Senders struct {
 
 // The reasons. A log line has the addresses beside.
 const (
+	whyVirtual   = "in the name of a virtual router (VRRP, HSRP): it is no machine"
 	whyRouted    = "a client sends from its link-local address; this one was routed"
 	whyOther     = "sent from the link-local address of another machine"
 	whyForwarded = "forwarded by a machine: a node is no relay agent"
@@ -54,7 +55,10 @@ func (s *Senders) Judge(r *Request) dhcp.Verdict {
 	if r.err != nil {
 		return dhcp.Verdict{Drop: dhcp.Malformed, Err: r.err}
 	}
-	if r.Relayed() {
+	switch {
+	case r.MAC.IsVirtualRouter():
+		return spoofed(whyVirtual)
+	case r.Relayed():
 		return s.relayed(r)
 	}
 	return s.direct(r)
