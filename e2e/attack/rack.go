@@ -112,14 +112,17 @@ pools:
 type client6 struct {
 	conn  *net.UDPConn
 	reply *dhcpv6.Message // the last one of the server
-	mac   pools.MAC
 }
 
 // Lease6 gets an address by DHCPv6, and renews it. It returns the address.
 func (m *Machine) Lease6(ctx context.Context) (address netip.Addr, err error) {
 	ctx, cancel := context.WithTimeout(ctx, BootLimit)
 	defer cancel()
-	c := &client6{mac: m.MAC}
+	c := &client6{}
+	// The script of udhcpc removes this address together with others.
+	if out, err := m.Net.Command("ip", "-6", "addr", "replace", local6(m.MAC).String()+"/64", "dev", "eth0", "nodad").CombinedOutput(); err != nil {
+		return address, fmt.Errorf("link-local address: %w: %s", err, out)
+	}
 	err = m.Net.Do(func() (err error) {
 		c.conn, err = net.ListenUDP("udp6", &net.UDPAddr{Port: dhcpv6.DefaultClientPort})
 		return err
