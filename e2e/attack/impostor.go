@@ -2,7 +2,9 @@ package attack
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync"
 
@@ -46,7 +48,31 @@ func (r *Rack) Impostors(ctx context.Context, seed uint64, seeds [][]byte, count
 		})
 	}
 	all.Wait()
-	return sent, err
+	if err != nil {
+		return sent, err
+	}
+	return sent, r.leaseAsRouter()
+}
+
+// leaseAsRouter leases an address of each family in the name of the router, from the wire, as the last
+// packets: what the others have released or declined is then leased again.
+func (r *Rack) leaseAsRouter() error {
+	w, err := NewWire(r.Wire)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	server := dhcptest.ServerID(netip.MustParseAddr(ServerAddr))
+	d := dhcptest.Message(RouterMAC, dhcpv4.MessageTypeRequest, server, dhcptest.Requested("10.77.72.77"))
+	request := &dhcpv6.Message{MessageType: dhcpv6.MessageTypeRequest, TransactionID: dhcpv6.TransactionID{7, 7, 7}}
+	request.AddOption(dhcpv6.OptClientID(&dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: RouterMAC[:]}))
+	request.AddOption(dhcpv6.OptServerID(&dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: ServerMAC[:]}))
+	ia := &dhcpv6.OptIANA{}
+	ia.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP("fd00:77::72:77")})
+	request.AddOption(ia)
+	to := netip.MustParseAddrPort("[ff02::1:2]:547")
+	frame := frame6(RouterMAC, pools.MAC{0x33, 0x33, 0, 1, 0, 2}, netip.AddrPortFrom(local6(RouterMAC), 546), to, request.ToBytes())
+	return errors.Join(w.Send(pools.MAC{}, broadcast(d.ToBytes())), w.sendFrame(frame))
 }
 
 func (r *Rack) impostor(inRack bool, m *Mutator) (*impostor, error) {
@@ -65,7 +91,7 @@ func (r *Rack) impostor(inRack bool, m *Mutator) (*impostor, error) {
 	return p, nil
 }
 
-// name returns the MAC of another host; most times, in the name of the router's, the server's or none.
+// name returns the MAC of another host, or its own.
 func (p *impostor) name() pools.MAC { return p.names[p.Rand.IntN(len(p.names))] }
 
 // addr returns an address of a family.

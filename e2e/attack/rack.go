@@ -112,17 +112,14 @@ pools:
 type client6 struct {
 	conn  *net.UDPConn
 	reply *dhcpv6.Message // the last one of the server
+	m     *Machine
 }
 
 // Lease6 gets an address by DHCPv6, and renews it. It returns the address.
 func (m *Machine) Lease6(ctx context.Context) (address netip.Addr, err error) {
 	ctx, cancel := context.WithTimeout(ctx, BootLimit)
 	defer cancel()
-	c := &client6{}
-	// The script of udhcpc removes this address together with others.
-	if out, err := m.Net.Command("ip", "-6", "addr", "replace", local6(m.MAC).String()+"/64", "dev", "eth0", "nodad").CombinedOutput(); err != nil {
-		return address, fmt.Errorf("link-local address: %w: %s", err, out)
-	}
+	c := &client6{m: m}
 	err = m.Net.Do(func() (err error) {
 		c.conn, err = net.ListenUDP("udp6", &net.UDPAddr{Port: dhcpv6.DefaultClientPort})
 		return err
@@ -165,6 +162,10 @@ func asAdvertise(m *dhcpv6.Message) *dhcpv6.Message {
 // ask sends a message, again each second, until its answer with an address comes.
 func (c *client6) ask(ctx context.Context, message *dhcpv6.Message) error {
 	return retry(ctx, func() error {
+		// The script of udhcpc removes this address together with others.
+		if out, err := c.m.Net.Command("ip", "-6", "addr", "replace", local6(c.m.MAC).String()+"/64", "dev", "eth0", "nodad").CombinedOutput(); err != nil {
+			return fmt.Errorf("link-local address: %w: %s", err, out)
+		}
 		to := &net.UDPAddr{IP: dhcpv6.AllDHCPRelayAgentsAndServers, Port: dhcpv6.DefaultServerPort, Zone: "eth0"}
 		if _, err := c.conn.WriteTo(message.ToBytes(), to); err != nil {
 			return err
