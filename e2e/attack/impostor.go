@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -147,7 +148,7 @@ func (p *impostor) send4() error {
 	}
 	payload := d.ToBytes()
 	if p.Rand.IntN(2) == 0 {
-		own := &Mutator{Rand: p.Rand, Seeds: append(p.Seeds[:len(p.Seeds):len(p.Seeds)], payload)}
+		own := &Mutator{Rand: p.Rand, Seeds: append(slices.Clip(p.Seeds), payload)}
 		payload = own.Next()
 		if mac := p.name(); len(payload) >= atChaddr+6 {
 			copy(payload[atChaddr:], mac[:])
