@@ -38,8 +38,8 @@ type Sender struct {
 //     lists the source. The frame is not from a machine: it is from the relay agent,
 //     which then answers ARP for a source that is not listed, or from a router.
 //   - Anyone can lease an address in the name of a router. A frame from a MAC that only holds
-//     a lease is from a machine if that MAC answers ARP for the leased address, and for the
-//     address of no router.
+//     a lease is from a machine if that MAC answers for the leased address, by ARP or by
+//     neighbour discovery, and for the address of no router.
 //   - Port 4011 is for clients on the wire that have an address.
 //
 // A client may select another subnet (118, RFC 3011) of the network that it asks from alone:
@@ -61,10 +61,8 @@ type Machines interface {
 	Owns(addr netip.Addr, mac pools.MAC) (owned, own bool)
 	// Declares reports whether a node has the MAC.
 	Declares(mac pools.MAC) bool
-	// Known reports whether mac is a machine's: a node declares it, or it holds a lease now.
-	Known(mac pools.MAC) bool
-	// Leased returns the IPv4 address that mac leases, or leased last; the zero Addr for none.
-	Leased(mac pools.MAC) netip.Addr
+	// Leased returns the addresses of both families that mac leases, or leased last.
+	Leased(mac pools.MAC) []netip.Addr
 }
 
 // Networks has the networks that the operator declares.
@@ -83,17 +81,17 @@ type Networks interface {
 // Verdict is the decision on a packet. The zero Verdict lets it count.
 type Verdict struct {
 	Drop Decision // [Malformed] or [Spoofed]; empty: the packet counts
-	Why  string   // the reason for Spoofed, and the remedy where there is one
+	Why  string   // the reason for Spoofed, and the remedy where there is one; with Confirm or Unless the reason if the packet does not count
 	Err  error    // the reason for Malformed
 
 	// Confirm is an address, unless it is the zero Addr. The packet counts only
-	// when the host with the MAC By answers ARP for it.
+	// when the host with the MAC By answers ARP or neighbour discovery for it.
 	Confirm netip.Addr
 	By      pools.MAC
 
-	// Unless is an address, unless it is the zero Addr. The packet does not count when the
-	// host with the MAC By answers ARP for it, and for the address of no router on the wire.
-	Unless netip.Addr
+	// Unless are addresses. The packet does not count when the host with the MAC By answers
+	// for one of them, and for the address of no router on the wire.
+	Unless []netip.Addr
 
 	// Relay reports that the frame is from a relay agent or a router, whose later
 	// packets need not be confirmed.
@@ -114,6 +112,9 @@ const (
 	whyPort      = "relayed from another port than 67 (RFC 8357): name the source in subnets[].relays if it is a relay agent"
 	whyVirtual   = "in the name of a virtual router (VRRP, HSRP): it is no machine"
 	whyNode      = "relayed from the address of a machine: a node is no relay agent"
+	whySilent    = "the host that sent it does not answer ARP for its source address"
+	whyMachine   = "forwarded by a machine that no node declares: set the sysctl net.ipv4.conf.all.rp_filter=1 on it; " +
+		"if the sender is a router, name its address in subnets[].router or relays, and end its lease with drover lease release"
 )
 
 // relayPort is the port of servers and relay agents.
@@ -176,7 +177,7 @@ func (s *Senders) addressed(r *Request, from Sender) Verdict {
 	case from.MAC != r.MAC:
 		return spoofed(whyNobody)
 	case from.BootPort, r.renews(), r.Type == dhcpv4.MessageTypeInform:
-		return Verdict{Confirm: from.Addr, By: r.MAC}
+		return confirm(from.Addr, r.MAC)
 	case r.Type == dhcpv4.MessageTypeRequest && r.options.Has(wire.OptServerID):
 		return Verdict{} // a ROM that uses the address of an OFFER too early
 	}
@@ -195,19 +196,21 @@ func (s *Senders) forwarded(r *Request, from Sender, onWire bool) Verdict {
 	case !from.MAC.IsVirtualRouter() && s.Machines.Declares(from.MAC):
 		return spoofed(whyForwarded)
 	case onWire: // a bridge that puts its own MAC into frames also answers ARP with it
-		return Verdict{Confirm: from.Addr, By: from.MAC}
+		return confirm(from.Addr, from.MAC)
 	}
-	// A router: the client renews past its relay agent.
-	return Verdict{Unless: s.leased(from.MAC), By: from.MAC}
+	return s.unlessMachine(from.MAC) // a router: the client renews past its relay agent
 }
 
-// leased returns the address for which a MAC that forwards packets, and that no node has,
-// answers ARP if it is a machine; the zero Addr if it can be none.
-func (s *Senders) leased(mac pools.MAC) netip.Addr {
+// confirm lets a packet count whose sender answers ARP for an address.
+func confirm(a netip.Addr, by pools.MAC) Verdict { return Verdict{Confirm: a, By: by, Why: whySilent} }
+
+// unlessMachine lets a packet count that was forwarded by a MAC that no node has, unless that
+// is a machine: it answers for an address that it leases.
+func (s *Senders) unlessMachine(mac pools.MAC) Verdict {
 	if mac.IsVirtualRouter() {
-		return netip.Addr{}
+		return Verdict{}
 	}
-	return s.Machines.Leased(mac)
+	return Verdict{Unless: s.Machines.Leased(mac), By: mac, Why: whyMachine}
 }
 
 // relayed decides on a packet of a relay agent. Its source can be another address than
@@ -233,10 +236,13 @@ func (s *Senders) relayed(r *Request, from Sender) Verdict {
 		return Verdict{}
 	case !from.MAC.IsVirtualRouter() && s.Machines.Declares(from.MAC):
 		return spoofed(whyForwarded)
-	case s.onWire(from.Addr) && !s.Networks.ListsRelay(from.Addr):
-		return Verdict{Confirm: from.Addr, By: from.MAC, Relay: true}
 	}
-	return Verdict{Unless: s.leased(from.MAC), By: from.MAC, Relay: true}
+	v := s.unlessMachine(from.MAC)
+	if s.onWire(from.Addr) && !s.Networks.ListsRelay(from.Addr) {
+		v = confirm(from.Addr, from.MAC)
+	}
+	v.Relay = true
+	return v
 }
 
 // noRelay returns the reason why an address cannot be that of a relay agent, or "".

@@ -41,14 +41,12 @@ func (owners) Declares(m pools.MAC) bool {
 	return m == web1 || m == web1b || m == farMAC || m == mac("00:00:5e:00:01:07")
 }
 
-func (owners) Leased(m pools.MAC) netip.Addr {
+func (owners) Leased(m pools.MAC) []netip.Addr {
 	if m == stray {
-		return netip.MustParseAddr("10.28.72.10")
+		return []netip.Addr{netip.MustParseAddr("10.28.72.10")}
 	}
-	return netip.Addr{}
+	return nil
 }
-
-func (o owners) Known(m pools.MAC) bool { return o.Declares(m) || m == stray }
 
 func (owners) InSubnet(a netip.Addr) bool {
 	return netip.MustParsePrefix("10.28.0.0/15").Contains(a)
@@ -206,8 +204,8 @@ func verdict(v dhcp.Verdict) string {
 		return string(v.Drop) + ": " + v.Why
 	case v.Confirm.IsValid():
 		got = "ARP of " + v.Confirm.String() + " at " + v.By.String()
-	case v.Unless.IsValid():
-		got = "unless ARP of " + v.Unless.String() + " at " + v.By.String()
+	case len(v.Unless) > 0:
+		got = "unless ARP of " + v.Unless[0].String() + " at " + v.By.String()
 	}
 	if v.Relay {
 		got += " relay"

@@ -1,6 +1,7 @@
 package dhcp6_test
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -155,10 +156,14 @@ type networks struct{}
 func (networks) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	return a == addr("fd00:28::10"), a == addr("fd00:28::10") && m == m1
 }
-func (networks) Declares(m pools.MAC) bool   { return m == m1 }
-func (networks) Leased(pools.MAC) netip.Addr { return netip.Addr{} }
+func (networks) Declares(m pools.MAC) bool { return m == m1 }
 
-func (networks) Known(m pools.MAC) bool          { return m == m1 || m == m3 }
+func (networks) Leased(m pools.MAC) []netip.Addr {
+	if m == m3 {
+		return []netip.Addr{addr("fd00:28::100")}
+	}
+	return nil
+}
 func (networks) InSubnet(a netip.Addr) bool      { return netip.MustParsePrefix("fd00:28::/64").Contains(a) }
 func (networks) InRange(a netip.Addr) bool       { return a == addr("fd00:28::100") }
 func (networks) ListsRelay(a netip.Addr) bool    { return a == addr("2001:db8::1") || a == switches }
@@ -188,6 +193,7 @@ func TestSenders(t *testing.T) {
 		{"iPXE without an address", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 546}, inform, ""},
 		{"a user of the node, as iPXE", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 40000}, inform, dhcp.Spoofed},
 		{"a system from another port", dhcp6.Sender{MAC: m1, Addr: linkLocal(m1), Port: 40000}, client, ""},
+		{"a virtual router", dhcp6.Sender{MAC: pools.MAC{0, 0, 0x5e, 0, 2, 7}, Addr: addr("fe80::77")}, message(dhcpv6.MessageTypeSolicit, pools.MAC{0, 0, 0x5e, 0, 2, 7}, ia(1)), dhcp.Spoofed},
 		{"an IPv4 address", dhcp6.Sender{MAC: m1, Addr: addr("::ffff:169.254.0.1"), Port: 546}, client, dhcp.Spoofed},
 		{"a relay agent", dhcp6.Sender{MAC: router, Addr: relayAddr, Port: 547}, by("fd00:28::1"), ""},
 		{"a listed one, from another port", dhcp6.Sender{MAC: router, Addr: addr("2001:db8::1"), Port: 4242}, by("fd00:28::1"), ""},
@@ -206,6 +212,56 @@ func TestSenders(t *testing.T) {
 			r.Parse(tt.msg.ToBytes(), tt.from)
 			if v := s.Judge(&r); v.Drop != tt.want {
 				t.Errorf("got %q (%s), want %q", v.Drop, v.Why, tt.want)
+			}
+		})
+	}
+}
+
+// TestConfirmedSenders: a lease, which anyone can take in the name of another, takes no right from a
+// relay agent or a router that does not answer for the leased address.
+func TestConfirmedSenders(t *testing.T) {
+	s := dhcp6.Senders{Machines: networks{}, Networks: networks{}, Wire: []netip.Prefix{netip.MustParsePrefix("fd00:28::/96")}}
+	client := message(dhcpv6.MessageTypeSolicit, m1, ia(1))
+	by := func(a string, m pools.MAC) dhcp6.Sender { return dhcp6.Sender{MAC: m, Addr: addr(a), Port: 547} }
+	router, vrrp := pools.MAC{2, 9}, pools.MAC{0, 0, 0x5e, 0, 2, 1}
+	const far, near = "fd00:28::1:0:0:1", "fd00:28::fe" // behind a router, and on the wire
+	for _, tt := range []struct {
+		name    string
+		from    dhcp6.Sender
+		relayed bool
+		want    string
+	}{
+		{"a router", by(far, router), true, "counts"},
+		{"a router with a lease in its name", by(far, m3), true, "counts unless [fd00:28::100] at " + m3.String()},
+		{"a relay agent on the wire", by(near, router), true, "counts with fd00:28::fe at " + router.String()},
+		{"with a lease in its name", by(near, m3), true, "counts with fd00:28::fe at " + m3.String()},
+		{"a listed relay agent with a lease in its name", by(switches.String(), m3), true, "counts"},
+		{"a virtual router", by(far, vrrp), true, "counts"},
+		{"a declared machine", by(near, m1), true, "spoofed"},
+		{"one that was confirmed", dhcp6.Sender{MAC: m3, Addr: addr(near), Port: 547, Relay: true}, true, "counts"},
+		{"a declared machine that was confirmed", dhcp6.Sender{MAC: m1, Addr: addr(near), Port: 547, Relay: true}, true, "spoofed"},
+		{"a client with the address of a leased MAC", dhcp6.Sender{MAC: router, Addr: linkLocal(m3), Port: 546}, false, "counts unless [fd00:28::100] at " + m3.String()},
+		{"a client with the address of a declared MAC", dhcp6.Sender{MAC: router, Addr: linkLocal(m1), Port: 546}, false, "spoofed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var packet dhcpv6.DHCPv6 = client
+			if tt.relayed {
+				packet = forward(client, "fd00:28::1", linkLocal(m1))
+			}
+			var r dhcp6.Request
+			r.Parse(packet.ToBytes(), tt.from)
+			v := s.Judge(&r)
+			got := "counts"
+			switch {
+			case v.Drop != "":
+				got = "spoofed"
+			case v.Confirm.IsValid():
+				got = fmt.Sprintf("counts with %s at %s", v.Confirm, v.By)
+			case len(v.Unless) > 0:
+				got = fmt.Sprintf("counts unless %s at %s", v.Unless, v.By)
+			}
+			if got != tt.want || (v.Confirm.IsValid() || len(v.Unless) > 0) && v.Why == "" {
+				t.Errorf("got %q (%s), want %q", got, v.Why, tt.want)
 			}
 		})
 	}

@@ -32,6 +32,7 @@ type Sender struct {
 	Addr    netip.Addr // source address, without a zone
 	Port    uint16     // source port
 	Unicast bool       // sent to an address of this host
+	Relay   bool       // the frame is from a relay agent that was confirmed before
 }
 
 // Request is a message of a client. It refers to the bytes that Parse was given.

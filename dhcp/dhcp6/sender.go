@@ -2,6 +2,7 @@ package dhcp6
 
 import (
 	"net/netip"
+	"slices"
 
 	"drover/dhcp"
 	"drover/pools"
@@ -17,8 +18,10 @@ import (
 //   - A relay agent has its address in declared subnets, or the operator lists it. It is no
 //     machine's and in no range. The network that it names (link address) is a declared one
 //     too. The packet comes from port 547, unless the operator lists the source, and its
-//     frame is not from a machine, which would forward the packet of a pod. Anyone can lease an
-//     address in the name of a router, so a lease decides only if the source is not listed.
+//     frame is not from a machine, which would forward the packet of a pod: it is from the
+//     relay agent, which then answers neighbour discovery for a source on the wire that is not
+//     listed, or from a router. Anyone can lease an address in the name of a router, so a MAC that
+//     only holds a lease is that of a machine if it answers for the leased address.
 //   - A relay agent behind another one has an address that the operator lists. If it sends
 //     from a link-local address, as one in a switch does (RFC 6221), the operator lists the
 //     link address of the other. Otherwise it can be a client that relays for itself: its
@@ -26,14 +29,17 @@ import (
 type Senders struct {
 	Machines dhcp.Machines
 	Networks dhcp.Networks
+	Wire     []netip.Prefix // the networks of the interface that received the packet
 }
 
 // The reasons. A log line has the addresses beside.
 const (
+	whyVirtual   = "in the name of a virtual router (VRRP, HSRP): it is no machine"
 	whyRouted    = "a client sends from its link-local address; this one was routed"
 	whyOther     = "sent from the link-local address of another machine"
 	whyForwarded = "forwarded by a machine: a node is no relay agent"
-	whyLeased    = "forwarded by a machine that holds a lease: if the sender is a router or a relay agent, name its address in subnets[].relays, or end the lease with drover lease release"
+	whyLeased    = "forwarded by a machine that no node declares: if the sender is a router or a relay agent, name its address in subnets[].relays, or end the lease with drover lease release"
+	whySilent    = "relayed by a host that does not answer neighbour discovery for its source address: name that in subnets[].relays if it is a relay agent"
 	whyRelay     = "from a relay agent outside of the declared subnets: name its addresses in subnets[].relays"
 	whyLink      = "for a network (link address) that is in no declared subnet: name it in subnets[].relays"
 	whyPort      = "relayed from another port than 547 (RFC 8357): name the source in subnets[].relays if it is a relay agent"
@@ -49,30 +55,61 @@ func (s *Senders) Judge(r *Request) dhcp.Verdict {
 	if r.err != nil {
 		return dhcp.Verdict{Drop: dhcp.Malformed, Err: r.err}
 	}
-	why := s.direct(r)
-	if r.Relayed() {
-		why = s.relayed(r)
+	switch {
+	case r.MAC.IsVirtualRouter():
+		return spoofed(whyVirtual)
+	case r.Relayed():
+		return s.relayed(r)
 	}
-	if why != "" {
-		return dhcp.Verdict{Drop: dhcp.Spoofed, Why: why}
+	return s.direct(r)
+}
+
+func (s *Senders) direct(r *Request) dhcp.Verdict {
+	mac, made := eui64(r.From.Addr)
+	made = made && mac != r.From.MAC
+	switch {
+	case !isLinkLocal(r.From.Addr):
+		return spoofed(whyRouted)
+	case made && s.Machines.Declares(mac):
+		return spoofed(whyOther)
+	case r.From.Port != ClientPort && r.boots():
+		return spoofed(whyBootPort)
+	case made:
+		return s.unlessMachine(mac, whyOther)
 	}
 	return dhcp.Verdict{}
 }
 
-func (s *Senders) direct(r *Request) (why string) {
-	if !isLinkLocal(r.From.Addr) {
-		return whyRouted
+func spoofed(why string) dhcp.Verdict { return dhcp.Verdict{Drop: dhcp.Spoofed, Why: why} }
+
+// unlessMachine lets a packet count unless a MAC that no node has is that of a machine: it answers
+// for an address that it leases.
+func (s *Senders) unlessMachine(mac pools.MAC, why string) dhcp.Verdict {
+	leased := s.Machines.Leased(mac)
+	if len(leased) == 0 {
+		return dhcp.Verdict{}
 	}
-	if mac, ok := eui64(r.From.Addr); ok && mac != r.From.MAC && s.Machines.Known(mac) {
-		return whyOther
-	}
-	if r.From.Port != ClientPort && r.boots() {
-		return whyBootPort
-	}
-	return ""
+	return dhcp.Verdict{Unless: leased, By: mac, Why: why}
 }
 
-func (s *Senders) relayed(r *Request) (why string) {
+func (s *Senders) relayed(r *Request) dhcp.Verdict {
+	if why := s.noAgent(r); why != "" {
+		return spoofed(why)
+	}
+	onWire := slices.ContainsFunc(s.Wire, func(p netip.Prefix) bool { return p.Contains(r.From.Addr) })
+	switch {
+	case r.From.Relay, r.From.MAC.IsVirtualRouter(), s.Networks.ListsRelay(r.From.Addr):
+		return dhcp.Verdict{}
+	case onWire:
+		return dhcp.Verdict{Confirm: r.From.Addr, By: r.From.MAC, Why: whySilent, Relay: true}
+	}
+	v := s.unlessMachine(r.From.MAC, whyLeased)
+	v.Relay = true
+	return v
+}
+
+// noAgent returns the reason why a packet is not that of a relay agent, or "".
+func (s *Senders) noAgent(r *Request) (why string) {
 	from, listed := r.From.Addr, s.Networks.ListsRelay(r.From.Addr)
 	owned, _ := s.Machines.Owns(from, pools.MAC{})
 	switch {
@@ -84,8 +121,6 @@ func (s *Senders) relayed(r *Request) (why string) {
 		return whyPort
 	case !r.From.MAC.IsVirtualRouter() && s.Machines.Declares(r.From.MAC):
 		return whyForwarded
-	case !listed && !r.From.MAC.IsVirtualRouter() && s.Machines.Known(r.From.MAC):
-		return whyLeased
 	}
 	if link := r.Link(); link.IsValid() && !s.isLink(link) {
 		return whyLink

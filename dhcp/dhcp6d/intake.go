@@ -61,7 +61,7 @@ func (in *intake) run(ctx context.Context) error {
 			}
 			r.received, r.own = now, in.own
 			r.packet = append(r.packet[:0], f.message...)
-			r.Parse(r.packet, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
+			r.Parse(r.packet, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast(), Relay: in.relays.has(f.mac, now)})
 			if in.admit(r) {
 				in.renew(i)
 			}
@@ -100,8 +100,9 @@ func allServers() netip.Addr { return netip.MustParseAddr("ff05::1:3") }
 func (in *intake) setAddresses() {
 	in.host = ifaddr.Host{List: net.InterfaceAddrs}
 	in.host.Add(allAgents(), allServers())
-	in.host.Add(in.sockets.addresses...)
-	for _, a := range in.sockets.addresses {
+	for _, p := range in.sockets.addresses {
+		a := p.Addr()
+		in.host.Add(a)
 		if !in.own.IsValid() && !a.IsLinkLocalUnicast() && in.Networks.InSubnet(a) {
 			in.own = a
 		}
@@ -113,11 +114,7 @@ func (in *intake) admit(r *request) bool {
 	v := in.senders.Judge(&r.Request)
 	switch {
 	case v.Drop != "":
-		if v.Err == nil && in.warnings.Allow(slog.LevelWarn, v.Why) {
-			in.log().Warn("dhcpv6: a packet was not sent by its machine or a relay agent", "why", v.Why, "interface", in.Interface,
-				"mac", r.MAC, "source", r.From.Addr, "port", r.From.Port, "sender", r.From.MAC, "link", r.Link(), "peers", r.Peers())
-		}
-		in.drop(r, v.Drop, v.Why, v.Err)
+		in.refuse(r, v.Drop, v.Why, v.Err)
 		return false
 	case !r.Relayed() && !in.own.IsValid():
 		in.drop(r, dhcp.NotOurs, "the interface has no address in a declared IPv6 subnet", nil)
@@ -128,7 +125,44 @@ func (in *intake) admit(r *request) bool {
 		}
 		in.drop(r, dhcp.TooOften, "", nil)
 		return false
+	case v.Confirm.IsValid(), len(v.Unless) > 0:
+		return in.confirm(r, v)
 	}
+	in.pass(r)
+	return true
+}
+
+// confirm queues a packet when it turns out that it counts: its sender answers, or does not. It
+// returns false when the request is free again.
+func (in *intake) confirm(r *request, v dhcp.Verdict) bool {
+	asked := in.neighbors.Settle(v, in.Networks.Routers(), func(counts bool) {
+		if !counts {
+			in.refuse(r, dhcp.Spoofed, v.Why, nil)
+			in.free.Put(r)
+			return
+		}
+		if v.Relay {
+			in.relays.add(r.From.MAC, r.received)
+		}
+		in.pass(r)
+	})
+	if !asked {
+		in.drop(r, dhcp.QueueFull, "more senders of DHCPv6 than can be asked by neighbour discovery", nil)
+	}
+	return asked
+}
+
+// refuse drops a packet that does not count.
+func (in *intake) refuse(r *request, why dhcp.Decision, text string, err error) {
+	if err == nil && in.warnings.Allow(slog.LevelWarn, text) {
+		in.log().Warn("dhcpv6: a packet was not sent by its machine or a relay agent", "why", text, "interface", in.Interface,
+			"mac", r.MAC, "source", r.From.Addr, "port", r.From.Port, "sender", r.From.MAC, "link", r.Link(), "peers", r.Peers())
+	}
+	in.drop(r, why, text, err)
+}
+
+// pass queues a packet that counts.
+func (in *intake) pass(r *request) {
 	l, known := in.strangers, in.Machines.Declares(r.MAC)
 	if known {
 		l = in.known
@@ -137,7 +171,7 @@ func (in *intake) admit(r *request) bool {
 	for {
 		select {
 		case queue <- r:
-			return true
+			return
 		default:
 		}
 		select {

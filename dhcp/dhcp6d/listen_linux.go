@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/dhcp/dhcp6"
+	"drover/dhcp/neighbor"
 	"drover/dhcp/packetio"
 	"drover/dhcp/shed"
 	"drover/pools"
@@ -39,7 +40,8 @@ type sockets struct {
 	index  int
 	mac    pools.MAC
 
-	addresses []netip.Addr // of IPv6
+	nearby    *neighbor.Conn // asks hosts on the wire for their addresses
+	addresses []netip.Prefix // of IPv6, with their networks
 }
 
 // open opens the sockets of an interface.
@@ -73,6 +75,9 @@ func open(name string) (*sockets, error) {
 	}
 	if err == nil {
 		c.writer, err = c.udp.SyscallConn()
+	}
+	if err == nil {
+		c.nearby, err = neighbor.Listen(ifi, func() net.HardwareAddr { return c.mac[:] })
 	}
 	if err != nil {
 		c.close()
@@ -129,11 +134,11 @@ func (c *sockets) isCurrent() bool {
 }
 
 // addresses returns the IPv6 addresses of an interface.
-func addresses(ifi *net.Interface) (found []netip.Addr, err error) {
+func addresses(ifi *net.Interface) (found []netip.Prefix, err error) {
 	list, err := ifi.Addrs()
 	for _, p := range ifaddr.Prefixes(list) {
 		if p.Addr().Is6() {
-			found = append(found, p.Addr())
+			found = append(found, p)
 		}
 	}
 	return found, err
@@ -148,8 +153,15 @@ func (c *sockets) pass(share uint32) error {
 	return c.frames.SetBPF(program)
 }
 
+// wire returns the networks that are on the wire, without a router between.
+func (c *sockets) wire() []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(c.addresses), func(p netip.Prefix) bool { return p.Addr().IsLinkLocalUnicast() })
+}
+
 // stopReading makes read return. Answers can still be sent.
-func (c *sockets) stopReading() { _ = c.frames.SetReadDeadline(time.Unix(1, 0)) }
+func (c *sockets) stopReading() {
+	_, _ = c.frames.SetReadDeadline(time.Unix(1, 0)), c.nearby.SetReadDeadline(time.Unix(1, 0))
+}
 
 func (c *sockets) close() {
 	if c.frames != nil {
@@ -157,5 +169,8 @@ func (c *sockets) close() {
 	}
 	if c.udp != nil {
 		_ = c.udp.Close()
+	}
+	if c.nearby != nil {
+		_ = c.nearby.Close()
 	}
 }

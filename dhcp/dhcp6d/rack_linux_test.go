@@ -171,10 +171,15 @@ func (r *rack) Resolve(q resolve.Query) *resolve.Plan {
 	return p
 }
 
-func (r *rack) WhyNot(q resolve.Query) string   { return r.farm.WhyNot(q) }
-func (r *rack) Declares(m pools.MAC) bool       { return r.farm.Declares(m) }
-func (r *rack) Leased(pools.MAC) netip.Addr     { return netip.Addr{} }
-func (r *rack) Known(m pools.MAC) bool          { return r.farm.Declares(m) }
+func (r *rack) WhyNot(q resolve.Query) string { return r.farm.WhyNot(q) }
+func (r *rack) Declares(m pools.MAC) bool     { return r.farm.Declares(m) }
+func (r *rack) Routers() []netip.Addr         { return nil }
+func (r *rack) Leased(m pools.MAC) []netip.Addr {
+	if a, ok := r.table.Holds(m, time.Time{}); ok {
+		return []netip.Addr{a}
+	}
+	return nil
+}
 func (r *rack) InSubnet(a netip.Addr) bool      { return r.farm.Config.SubnetOf(a) >= 0 }
 func (r *rack) InRange(a netip.Addr) bool       { return r.farm.InRange(a) }
 func (r *rack) ListsRelay(netip.Addr) bool      { return false }

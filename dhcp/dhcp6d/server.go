@@ -12,9 +12,9 @@ import (
 
 	"drover/dhcp"
 	"drover/dhcp/dhcp6"
+	"drover/dhcp/neighbor"
 	"drover/dhcp/ratelimit"
 	"drover/dhcp/recorder"
-	"drover/pools"
 	"drover/pools/lograte"
 	"drover/pools/wait"
 )
@@ -25,14 +25,16 @@ type Server struct {
 	dhcp6.Responder
 	Interface string // the network interface to serve, an Ethernet
 
-	Machines Machines
-	Networks dhcp.Networks
+	Machines dhcp.Machines
+	Networks Networks
 
 	Log        *slog.Logger        // one line for each exchange; nil: none
 	OnExchange func(dhcp.Exchange) // called for each packet, dropped ones too, before its reply is sent, from several goroutines; must not block; may be nil
 	Now        func() time.Time    // the clock; nil: time.Now
 
-	sockets *sockets
+	sockets   *sockets
+	neighbors *neighbor.Table
+	relays    relays
 
 	known, strangers lane
 	commits          chan *pending
@@ -42,12 +44,11 @@ type Server struct {
 	warnings  lograte.Limiter // of packets that do not count
 }
 
-// Machines finds the machines of the farm. Its methods are called for each packet, from
-// several goroutines.
-type Machines interface {
-	dhcp.Machines
-	// Declares reports whether a node has the MAC.
-	Declares(mac pools.MAC) bool
+// Networks has the networks that the operator declares.
+type Networks interface {
+	dhcp.Networks
+	// Routers returns the addresses of routers and relay agents in the config.
+	Routers() []netip.Addr
 }
 
 const (
@@ -102,9 +103,12 @@ func (s *Server) Serve(ctx context.Context) error {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() { s.work(stop) })
 	}
+	s.neighbors = &neighbor.Table{Conn: s.sockets.nearby, Log: s.log(), Now: s.now}
 	rest.Go(s.commit)
+	rest.Go(func() { s.sockets.nearby.Hear(ctx, s.neighbors.Seen, s.readError) })
 	defer context.AfterFunc(ctx, s.sockets.stopReading)()
 	s.read(ctx)
+	s.neighbors.Stop()
 	close(stop)
 	workers.Wait()
 	close(s.commits)
@@ -116,7 +120,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // read reads packets until ctx ends.
 func (s *Server) read(ctx context.Context) {
 	in := &intake{
-		Server: s, senders: dhcp6.Senders{Machines: s.Machines, Networks: s.Networks}, seed: maphash.MakeSeed(),
+		Server: s, senders: dhcp6.Senders{Machines: s.Machines, Networks: s.Networks, Wire: s.sockets.wire()}, seed: maphash.MakeSeed(),
 		clients: ratelimit.New(s.now(), 1<<17, clientBurst, clientInterval), ports: ratelimit.New(s.now(), 1<<12, portBurst, portInterval),
 	}
 	defer in.shedding.Wait() // it uses the sockets, which the next Listen replaces
@@ -128,10 +132,14 @@ func (s *Server) read(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		if err := in.run(ctx); err != nil && ctx.Err() == nil {
-			s.log().Warn("dhcpv6: socket read failed", "interface", s.Interface, "error", err)
+			s.readError(err)
 			_ = wait.Sleep(ctx, 100*time.Millisecond)
 		}
 	}
+}
+
+func (s *Server) readError(err error) {
+	s.log().Warn("dhcpv6: socket read failed", "interface", s.Interface, "error", err)
 }
 
 // work answers requests until stop is closed and the queues are empty.

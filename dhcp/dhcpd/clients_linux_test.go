@@ -83,14 +83,11 @@ func (t tenants) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	return ok && held == a, ok && held == a
 }
 
-func (t tenants) Known(m pools.MAC) bool {
-	_, ok := t.leases.Holds(m, noon)
-	return ok || t.Declares(m)
-}
-
-func (t tenants) Leased(m pools.MAC) netip.Addr {
-	held, _ := t.leases.Holds(m, noon)
-	return held
+func (t tenants) Leased(m pools.MAC) []netip.Addr {
+	if held, ok := t.leases.Holds(m, noon); ok {
+		return []netip.Addr{held}
+	}
+	return nil
 }
 
 func (tenants) Declares(m pools.MAC) bool { return m == web1 || m == web1b }

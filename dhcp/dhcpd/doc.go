@@ -17,7 +17,7 @@
 // pass only what a machine's own card or a confirmed relay agent sent (filter.go), and
 // a socket for frames receives the rest, with their MACs: packets of relay agents that
 // are not confirmed yet, renewals that were routed, and forged ones. [dhcp.Senders]
-// decides. Where it takes an answer to ARP, the packet waits for it (neighbors.go).
+// decides. Where it takes an answer to ARP, the packet waits for it (confirm.go, package neighbor).
 //
 // No worker waits for the disk: an ACK whose lease is not on disk yet is passed to
 // one goroutine that waits and then sends (commit). No worker waits for other

@@ -82,12 +82,6 @@ func Frame(srcMAC, dstMAC net.HardwareAddr, src, dst netip.AddrPort, message []b
 	return frame(srcMAC, dstMAC, src, dst, message)
 }
 
-// ARPProbe is the probe of an address.
-func ARPProbe(from net.HardwareAddr, a netip.Addr) []byte { return arpProbe(from, a) }
-
-// ARPSender is the sender of an ARP frame.
-func ARPSender(f []byte) (pools.MAC, netip.Addr, bool) { return arpSender(f) }
-
 // Attach gives a UDP socket the filter that lets a share of the DISCOVERs pass.
 func Attach(c syscall.RawConn, passed uint32) error {
 	return (&socket{raw: c}).filter(socketFilter(nil, passed))

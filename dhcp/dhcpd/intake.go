@@ -158,11 +158,8 @@ func (in *intake) admit(r *request) bool {
 		return false
 	}
 	r.known = in.machines.Declares(r.MAC) || in.strangers.Load() >= crowd && in.holds(r)
-	switch {
-	case v.Confirm.IsValid():
+	if v.Confirm.IsValid() || len(v.Unless) > 0 {
 		return in.confirm(r, v)
-	case v.Unless.IsValid():
-		return in.doubt(r, v)
 	}
 	in.pass(r, v.Relay)
 	return true

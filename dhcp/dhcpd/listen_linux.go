@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
+	"drover/dhcp/neighbor"
 	"drover/dhcp/packetio"
 	"drover/dhcp/shed"
 	"drover/pools"
@@ -36,7 +37,7 @@ type sockets struct {
 	boot     *socket        // port 4011; nil but in proxy mode
 	observer *socket        // frames to these ports that socketFilter keeps from conn and boot
 	raw      *packet.Conn   // sends frames, receives nothing
-	arp      *packet.Conn   // sends and receives ARP
+	nearby   *neighbor.Conn // asks hosts on the wire for their addresses
 	index    int            // of the interface
 	wire     []netip.Prefix // addresses of the interface, with their networks
 	all      []conn         // to be closed
@@ -124,16 +125,9 @@ func (s *Server) listen() error {
 	if s.raw, err = s.openRaw(ifi, 0, nil); err != nil { // protocol 0 receives nothing
 		return err
 	}
-	own, err := bpf.Assemble([]bpf.Instruction{
-		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(ifi.Index), SkipFalse: 1},
-		bpf.RetConstant{Val: all},
-		bpf.RetConstant{Val: none},
-	})
-	if err != nil {
-		return err
+	if s.nearby, err = neighbor.Listen(ifi, s.mac); err == nil {
+		s.all = append(s.all, s.nearby)
 	}
-	s.arp, err = s.openRaw(ifi, etherTypeARP, own)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/dhcp/neighbor"
 	"drover/pools/resolve"
 )
 
@@ -20,6 +21,10 @@ type noting struct {
 	service *service
 }
 
+// notePatience is how long a machine has until it uses the address that another
+// server gave it: it probes the address first (RFC 5227).
+const notePatience = 15 * time.Second
+
 var errManyNoted = errors.New("too many addresses are being confirmed by ARP")
 
 // Commit stores the lease once it is confirmed. There is no error and nothing to wait
@@ -29,7 +34,7 @@ func (n noting) Commit(p *resolve.Plan, addr netip.Addr, _ time.Time) (wait func
 	if !v.networks.InSubnet(addr) {
 		return nil, fmt.Errorf("%s is in no declared subnet", addr)
 	}
-	asked := v.neighbors.ask(neighbor{addr, p.MAC}, notePatience, func(ok bool) {
+	asked := v.neighbors.Ask(neighbor.Host{Addr: addr, MAC: p.MAC}, notePatience, func(ok bool) {
 		if !ok {
 			v.log().Debug("dhcp: an address of another server is not noted: the machine does not answer ARP for it", "mac", p.MAC, "address", addr)
 			return

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mdlayher/packet"
-
 	"drover/dhcp"
+	"drover/dhcp/neighbor"
 	"drover/pools"
 )
 
@@ -92,12 +91,11 @@ func (ps *probes) wants(offer *pending) bool {
 // start keeps an OFFER of a fresh address back. It returns false when the OFFER
 // must be sent at once.
 func (ps *probes) start(offer pending, discover *dhcp.Request, conflicts int) bool {
-	f := arpProbe(ps.server.mac(), offer.x.Address)
 	p := &probe{pending: offer, discover: discover, conflicts: conflicts}
 	if !ps.add(p) {
 		return false
 	}
-	if _, err := ps.server.arp.WriteTo(f, &packet.Addr{HardwareAddr: broadcastMAC()}); err != nil {
+	if err := ps.server.nearby.Probe(offer.x.Address); err != nil {
 		ps.server.log().Warn("dhcp: ARP probe failed", "address", offer.x.Address, "error", err)
 		return !ps.remove(p)
 	}
@@ -137,20 +135,12 @@ func (ps *probes) remove(p *probe) bool {
 	return true
 }
 
-// hearARP reads ARP until ctx ends.
-func (v *service) hearARP(ctx context.Context) {
-	b := make([]byte, 128)
-	for ctx.Err() == nil {
-		n, _, err := v.arp.ReadFrom(b)
-		if err != nil {
-			v.pause(ctx, err)
-			continue
-		}
-		if mac, a, ok := arpSender(b[:n]); ok {
-			v.probes.claimed(mac, a)
-			v.neighbors.seen(neighbor{a, mac})
-		}
-	}
+// hear hears hosts on the wire until ctx ends.
+func (v *service) hear(ctx context.Context) {
+	v.nearby.Hear(ctx, func(h neighbor.Host) {
+		v.probes.claimed(h.MAC, h.Addr)
+		v.neighbors.Seen(h)
+	}, v.readError)
 }
 
 // claimed ends the probe of an address that mac claims to have. The machine

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover/dhcp"
+	"drover/dhcp/neighbor"
 	"drover/dhcp/recorder"
 	"drover/pools"
 	"drover/pools/lograte"
@@ -78,11 +79,8 @@ type noFarm struct{}
 // Owns returns false.
 func (noFarm) Owns(netip.Addr, pools.MAC) (owned, own bool) { return false, false }
 
-// Known returns false.
-func (noFarm) Known(pools.MAC) bool { return false }
-
-// Leased returns the zero Addr.
-func (noFarm) Leased(pools.MAC) netip.Addr { return netip.Addr{} }
+// Leased returns nil.
+func (noFarm) Leased(pools.MAC) []netip.Addr { return nil }
 
 // Routers returns nil.
 func (noFarm) Routers() []netip.Addr { return nil }
@@ -132,9 +130,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		workers.Go(v.work)
 	}
 	rest.Go(v.commit)
-	rest.Go(func() { v.hearARP(ctx) })
+	rest.Go(func() { v.hear(ctx) })
 	intakes.Wait()
-	v.neighbors.stop()
+	v.neighbors.Stop()
 	s.queue.close()
 	workers.Wait()
 	close(v.commits)
@@ -148,8 +146,9 @@ func (s *Server) service() *service {
 	s.exchanges.SetUp(s.Log, s.OnExchange, s.now)
 	s.warnings.Log = s.Log
 	v := &service{
-		Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s), neighbors: newNeighbors(s), relays: newRelays(s),
-		machines: s.Machines, networks: s.Networks,
+		Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s), relays: newRelays(s),
+		neighbors: &neighbor.Table{Conn: s.nearby, Log: s.log(), Now: s.now},
+		machines:  s.Machines, networks: s.Networks,
 	}
 	if v.machines == nil {
 		v.machines = noFarm{}
@@ -174,8 +173,12 @@ func (s *Server) pause(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.log().Warn("dhcp: socket read failed", "interface", s.Interface, "error", err)
+	s.readError(err)
 	_ = wait.Sleep(ctx, 100*time.Millisecond)
+}
+
+func (s *Server) readError(err error) {
+	s.log().Warn("dhcp: socket read failed", "interface", s.Interface, "error", err)
 }
 
 func (s *Server) log() *slog.Logger {

@@ -21,9 +21,8 @@ func (machines) Owns(a netip.Addr, m pools.MAC) (owned, own bool) {
 	return false, false
 }
 
-func (machines) Known(m pools.MAC) bool      { return m == web1 }
-func (machines) Leased(pools.MAC) netip.Addr { return netip.Addr{} }
-func (machines) Declares(m pools.MAC) bool   { return m == web1 }
+func (machines) Leased(pools.MAC) []netip.Addr { return nil }
+func (machines) Declares(m pools.MAC) bool     { return m == web1 }
 
 // TestSpoofedByInfiniBand: the MAC that stands for a client identifier proves nothing, also
 // when chaddr is that of the frame.

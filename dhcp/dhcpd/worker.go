@@ -10,6 +10,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp"
+	"drover/dhcp/neighbor"
 )
 
 // service is a server while it serves.
@@ -18,7 +19,7 @@ type service struct {
 	free      sync.Pool     // of *request
 	commits   chan *pending // answers whose leases are not on disk yet
 	probes    *probes
-	neighbors *neighbors
+	neighbors *neighbor.Table
 	relays    *relays
 	senders   dhcp.Senders
 	machines  dhcp.Machines

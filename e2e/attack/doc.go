@@ -2,7 +2,8 @@
 // machines still boot.
 //
 // A [Lab] is a set of networks: the server's, an attacker on the boot network, a node of
-// one tenant with a pod behind its address, and a host of another network. A [Server] is
+// one tenant with a pod behind its address, and a host of another network. A [Rack] has machines
+// and a stranger behind a relay agent. A [Server] is
 // the drover program, run as an operator runs it. A [Machine] boots from it as firmware
 // and drover-init do. The floods ([Discovers], [Requests], [SlowReaders], [Idle], [Routers]) run
 // until their context ends.

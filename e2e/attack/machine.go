@@ -27,6 +27,7 @@ type Machine struct {
 	MAC   pools.MAC
 	Pause time.Duration // between DHCP and the boot script, as of slow firmware
 	Limit time.Duration // of a boot; default [BootLimit]
+	Via   string        // the router; "": the server is on the wire
 
 	Address string // from DHCP
 	nonce   string
@@ -79,7 +80,9 @@ func (m *Machine) Lease(t testing.TB, firmware bool) {
 		facts := c.WaitOrEnd(t, netns.Bound)
 		c.Kill() // without a RELEASE
 		if facts != nil {
-			m.Address = facts["address"]
+			if m.Address = facts["address"]; m.Via != "" {
+				m.Net.IP(t, "route", "replace", "default", "via", m.Via, "dev", "eth0")
+			}
 			return
 		}
 	}

@@ -10,34 +10,22 @@ import (
 // Declares reports whether a node has the MAC.
 func (d *Directory) Declares(mac pools.MAC) bool { return d.Farm.Farm().Declares(mac) }
 
-// Known reports whether a MAC is a machine's: a node declares it, or it holds a lease now.
-// A lease that ended says nothing, so that its end undoes what a packet did.
-func (d *Directory) Known(mac pools.MAC) bool {
-	if d.Declares(mac) {
-		return true
-	}
+// Leased returns the addresses of both families that a MAC leases, or leased last. An address says
+// nothing until its host answers for it: anyone can lease one in the name of another.
+func (d *Directory) Leased(mac pools.MAC) (all []netip.Addr) {
 	for _, leases := range [...]Leases{d.Leases, d.Leases6} {
 		if leases == nil {
 			continue
 		}
-		if l, ok := leases.Of(mac); ok && l.Active(d.now()) {
-			return true
+		l, ok := leases.Of(mac)
+		if !ok {
+			l, ok = leases.Named(pools.CatchAllName(mac))
+		}
+		if ok {
+			all = append(all, l.Address)
 		}
 	}
-	return false
-}
-
-// Leased returns the IPv4 address that a MAC leases, or leased last; the zero Addr if there is
-// none.
-func (d *Directory) Leased(mac pools.MAC) netip.Addr {
-	if d.Leases == nil {
-		return netip.Addr{}
-	}
-	l, ok := d.Leases.Of(mac)
-	if !ok {
-		l, _ = d.Leases.Named(pools.CatchAllName(mac))
-	}
-	return l.Address
+	return all
 }
 
 // Routers returns the addresses of the routers of the declared subnets, those of relay agents

@@ -1,9 +1,9 @@
 package machines_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	"drover/pools"
 	"drover/pools/resolve"
@@ -12,32 +12,23 @@ import (
 // TestSenders has what package dhcp asks about the sender of a packet.
 func TestSenders(t *testing.T) {
 	d, leases := newDirectory()
-	for i := range leases.all {
-		leases.all[i].Expires = time.Now().Add(time.Hour)
-	}
 	for _, tt := range []struct {
-		mac             pools.MAC
-		declared, known bool
+		mac      pools.MAC
+		declared bool
+		leased   string
 	}{
-		{mac(1), true, true},
-		{mac(3), true, true}, // ignored, but a machine
-		{mac(9), false, true},
-		{mac(10), false, false},
+		{mac(1), true, "[]"},
+		{mac(3), true, "[]"}, // ignored, but a machine
+		{mac(9), false, "[10.0.2.9]"},
+		{mac(10), false, "[]"},
 	} {
-		if declared, known := d.Declares(tt.mac), d.Known(tt.mac); declared != tt.declared || known != tt.known {
-			t.Errorf("%s: got declared %t, known %t", tt.mac, declared, known)
+		if declared, leased := d.Declares(tt.mac), fmt.Sprint(d.Leased(tt.mac)); declared != tt.declared || leased != tt.leased {
+			t.Errorf("%s: got declared %t, leased %s", tt.mac, declared, leased)
 		}
 	}
-	leases.all[1].Released = true
-	if d.Known(mac(9)) {
-		t.Error("a machine that released its lease is still known")
-	}
-	if got := d.Leased(mac(10)); got.IsValid() {
-		t.Errorf("a machine without a lease has leased %s", got)
-	}
-	leases.all = nil
-	if d.Known(mac(9)) {
-		t.Error("a machine without a lease is known")
+	d.Leases6 = leases
+	if got := d.Leased(mac(9)); len(got) != 2 {
+		t.Errorf("got the leases %v, want one of each family", got)
 	}
 	if !d.InSubnet(addr("10.0.3.4")) || d.InSubnet(addr("10.1.0.1")) || d.ListsRelay(addr("10.99.0.1")) {
 		t.Error("got other networks than those declared")

@@ -26,12 +26,16 @@ var (
 		Subnets: []pools.Subnet{
 			{CIDR: netip.MustParsePrefix("10.28.0.0/16"), Router: netip.MustParseAddr("10.28.0.1")},
 			{CIDR: netip.MustParsePrefix("10.29.0.0/16"), Router: netip.MustParseAddr("10.29.0.1"), Relays: []netip.Addr{netip.MustParseAddr("10.28.0.253")}},
+			{CIDR: netip.MustParsePrefix("fd00:28::/64"), Lease: pools.Duration(time.Hour)},
+			{CIDR: netip.MustParsePrefix("fd00:29::/64"), Lease: pools.Duration(time.Hour), Relays: []netip.Addr{netip.MustParseAddr("fd00:28::fd")}},
 		},
 		Pools: []pools.Pool{
 			{Name: "web", Image: "debian-12", Nodes: []pools.Node{
-				{Name: "near", MACs: []pools.MAC{nearMAC}, IP: netip.MustParseAddr("10.28.36.1")}, {Name: "far", MACs: []pools.MAC{farMAC}, IP: netip.MustParseAddr("10.29.1.7")},
+				{Name: "near", MACs: []pools.MAC{nearMAC}, IP: netip.MustParseAddr("10.28.36.1"), IP6: netip.MustParseAddr("fd00:28::36:1")},
+				{Name: "far", MACs: []pools.MAC{farMAC}, IP: netip.MustParseAddr("10.29.1.7"), IP6: netip.MustParseAddr("fd00:29::7")},
 			}},
-			{Name: "lobby", CatchAll: true, Image: "debian-12", Lease: pools.Duration(time.Hour), Range: pools.Range{First: netip.MustParseAddr("10.28.72.10"), Last: netip.MustParseAddr("10.28.72.20")}},
+			{Name: "lobby", CatchAll: true, Image: "debian-12", Lease: pools.Duration(time.Hour), Range: pools.Range{First: netip.MustParseAddr("10.28.72.10"), Last: netip.MustParseAddr("10.28.72.20")},
+				Range6: pools.Range{First: netip.MustParseAddr("fd00:28::72:10"), Last: netip.MustParseAddr("fd00:28::72:20")}},
 		},
 	}})
 )
@@ -74,7 +78,7 @@ func (h *honest) outcome(s *dhcp.Senders, r *dhcp.Responder) string {
 	return fmt.Sprintf("dropped %q %v, %s of %s, then %s for %s", v.Drop, v.Err, v.Confirm, v.By, x.Reply, x.Address)
 }
 
-// FuzzStrangers: whatever strangers send, in the names of routers, relay agents and nodes, the packets
+// FuzzStrangers: whatever strangers send by IPv4, in the names of routers, relay agents and nodes, the packets
 // of all others count as before, and give the same addresses.
 func FuzzStrangers(f *testing.F) {
 	store, err := state.Open(f.TempDir(), state.Options{})
