@@ -56,7 +56,7 @@ unit: ## the tests of all packages with the race detector
 
 .PHONY: e2e
 e2e: need ## the lab only: real firmware, real clusters (root; E2E_ALL= as in CI: tiny systems where a Debian takes minutes)
-	DROVER_E2E=1 DROVER_E2E_ALL=$(E2E_ALL) $(GO) test -v -count=1 -timeout 120m ./e2e
+	DROVER_E2E=1 DROVER_E2E_ALL=$(E2E_ALL) $(GO) test -v -count=1 -timeout 120m -parallel 2 ./e2e
 
 .PHONY: bench
 bench: ## benchmarks of the hot paths

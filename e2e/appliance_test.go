@@ -39,7 +39,7 @@ func TestAppliance(t *testing.T) {
 		t.Fatal(err)
 	}
 	runContainer(t, rack, a, config, state)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	d := rack.Observe(lab.Drover{State: state, API: "127.0.0.1:8443"})
 	fixture.Until(ctx, t, "the server in the container", func() (bool, error) {

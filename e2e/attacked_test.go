@@ -27,7 +27,7 @@ func TestReadyUnderAttack(t *testing.T) {
 	b := build(t)
 	const rack = "drover-e2e-attacked"
 	s := open(t, b, site.Config{Name: rack, Farm: "testdata/attacked.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	if os.Getenv("DROVER_E2E_ALL") == "1" {
 		t.Logf("alone: Ready %s after power-on", readyAfter(ctx, t, s, "n1", "52:54:00:77:01:01"))

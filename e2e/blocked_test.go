@@ -18,7 +18,7 @@ import (
 func TestBlockedHTTP(t *testing.T) {
 	b := buildTiny(t, t.TempDir())
 	s := open(t, b, site.Config{Name: "drover-e2e-blocked", Farm: "testdata/blocked.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	const mac = "52:54:00:77:02:02"
 	g := powerOn(t, s, lab.Machine{Name: "n3", NICs: card(mac)})

@@ -33,7 +33,7 @@ func TestBonded(t *testing.T) {
 	s := open(t, b, site.Config{
 		Name: "drover-e2e-bonded", Farm: "testdata/bonded.yaml", Files: map[string]string{"network.sh": hook},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 35*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	steps := map[string]boots.Step{"1": boots.StepReady, "2": boots.StepReady}
 	if os.Getenv("DROVER_E2E_ALL") == "1" {

@@ -36,7 +36,7 @@ func TestBonds(t *testing.T) {
 		args = append(args, filepath.Join(root, pkg), binary, "^"+name+"$")
 	}
 	rack := openRack(t, "drover-e2e-bonds")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	kernel.Arguments = "console=ttyS0,115200 quiet no_timer_check -- " + strings.Join(args, " ") // see testdata/services.yaml
 	g, err := rack.PowerOn(lab.Machine{Name: "bonds", Kernel: kernel})

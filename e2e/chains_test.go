@@ -141,7 +141,7 @@ func addLoaders(t *testing.T, dir string) {
 // boot powers the chain's machine on, and waits until its system runs or its firmware
 // refuses to start it.
 func (c chain) boot(t *testing.T, b *site.Built, s *site.Site, whole bool, r *row) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	m := c.machine
 	m.Name = "chain-" + c.name

@@ -70,7 +70,7 @@ func TestContainerBoots(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	d := rack.Observe(lab.Drover{State: filepath.Join(dir, "state"), API: "127.0.0.1:8443"})
 	fixture.Until(ctx, t, "the server in the container", func() (bool, error) {

@@ -56,7 +56,7 @@ func TestDisks(t *testing.T) {
 	delete(sums, disks[0].File)
 
 	s := open(t, b, site.Config{Name: "drover-e2e-disks", Farm: "testdata/disks.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	for boot, want := range []struct{ did, marker string }{{"formatted", "none"}, {"mounted", "1"}} {
 		g, err := s.PowerOn(lab.Machine{Name: fmt.Sprintf("n1-%d", boot), NICs: card("52:54:00:77:04:01"), Disks: disks})

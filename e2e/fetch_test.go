@@ -29,7 +29,7 @@ func TestImageFetchSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, &copied, site.Config{Name: "drover-e2e-fetch", Farm: "testdata/fetch.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	capture := record(ctx, t, s, "wire")
 	heal, size := corrupt(t, copied.Images)

@@ -42,7 +42,7 @@ func TestGateway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	s := open(t, b, site.Config{Name: gatewayRack, Farm: "testdata/gateway.yaml", Admin: func(_ *lab.Rack, p *controlplane.Cluster) error {
 		_, err := p.Kubectl(ctx, nil, "apply", "-f", filepath.Join(b.Root, "deploy", "hosts-rbac.yaml"))

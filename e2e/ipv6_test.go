@@ -38,7 +38,7 @@ func boot(t *testing.T, s *site.Site, all ...boot6) {
 
 // wait waits until the machine has booted.
 func (b *boot6) wait(t *testing.T, s *site.Site, g *lab.Guest) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	for _, line := range b.log {
 		re := regexp.MustCompile(line)
@@ -80,7 +80,7 @@ func TestIPv6Firmware(t *testing.T) {
 func TestIPv6Router(t *testing.T) {
 	const rack, behind = "drover-e2e-ipv6-router", "br1"
 	s := open(t, buildTiny(t, t.TempDir()), site.Config{Name: rack, Farm: "testdata/ipv6router.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	mac := router6(t, rack, behind)
 	fixture.Until(ctx, t, "drover hears the router", func() (bool, error) {

@@ -31,7 +31,7 @@ func TestJoinDualStack(t *testing.T) {
 func joins(t *testing.T, farm, name, mac string, addresses ...string) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-" + name, Farm: farm})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	plan, err := s.Expect(mac)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // its labels and taints. A script of LTSP on the machine checks most of it.
 func TestKubefarm(t *testing.T) {
 	b := build(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	farm := filepath.Join(t.TempDir(), "drover.yaml")
 	s := open(t, b, site.Config{Name: "drover-e2e-kubefarm", Farm: converted(ctx, t, b, farm)})

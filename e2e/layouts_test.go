@@ -171,7 +171,7 @@ func compressed(t *testing.T, ext string, content []byte) []byte {
 // nothing, until drover-init has an address.
 func connects(t *testing.T, image imagebuild.Image) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-nographic", "-no-reboot", "-monitor", "none", "-serial", "stdio",
 		"-kernel", filepath.Join(image.Path, imagebuild.KernelFile), "-initrd", filepath.Join(image.Path, imagebuild.InitrdFile),

@@ -111,7 +111,7 @@ func openRack(t *testing.T, name string, addrs ...netip.Prefix) *lab.Rack {
 // Debian of make image.
 func TestReadmeFarm(t *testing.T) {
 	able(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	rack := openRack(t, "drover-e2e-readme")
 	for _, args := range []string{

@@ -32,7 +32,7 @@ func TestKernelModules(t *testing.T) {
 	}
 	kernel.Arguments = "console=ttyS0,115200 quiet no_timer_check MODULES=" + module // see testdata/services.yaml
 	rack := openRack(t, "drover-e2e-modules")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	g, err := rack.PowerOn(lab.Machine{Name: "modules", Kernel: kernel})
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 func TestMoonshotToReady(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-moonshot", Farm: "testdata/moonshot.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 
 	r := &chassis{site: s, guests: map[string]*lab.Guest{}}

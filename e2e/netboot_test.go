@@ -32,7 +32,7 @@ func TestNetbootToReady(t *testing.T) {
 			return err
 		},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	fixture.Until(ctx, t, "token watch is up", func() (bool, error) { return len(tokens.secrets(t)) > 0, nil })
 	own := tokens.secrets(t) // of the control plane itself

@@ -33,7 +33,7 @@ func TestPackageBoots(t *testing.T) {
 	loaders := t.TempDir()
 	tiny := buildTiny(t, loaders)
 	node := build(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	deb := hostPackage(ctx, t, node.Root)
 	for _, tt := range []struct {

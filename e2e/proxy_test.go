@@ -28,7 +28,7 @@ func TestProxy(t *testing.T) {
 	}
 	const rack = "drover-e2e-proxy"
 	s := open(t, b, site.Config{Name: rack, Farm: "testdata/proxy.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	capture := record(ctx, t, s, "wire")
 	addressServer(t, netns.Namespace(rack))

@@ -46,7 +46,7 @@ const rejoinRack = "drover-e2e-rejoin"
 func TestRejoin(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: rejoinRack, Farm: "testdata/rejoin.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	const mac = "52:54:00:77:01:01"
 	machine := lab.Machine{Name: "n1", NICs: card(mac)}

@@ -37,7 +37,7 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, b, site.Config{Name: "drover-e2e-services", Farm: "testdata/services.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	p := s.Planes["tenant"]
 	modes := []string{"nftables", "iptables"}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 )
 
 // enough is a sufficient time for a cold build and the boots.
-const enough = 25 * time.Minute
+const enough = 40 * time.Minute
 
 // build builds drover and the other parts of a site. It skips the test, as [able] does,
 // where that is impossible.
@@ -49,10 +50,17 @@ func buildTiny(t *testing.T, loaders string) *site.Built {
 	return b
 }
 
+// began has the names of the tests that run beside others.
+var began sync.Map
+
 // able skips the test, with the reason, where a virtual rack is impossible. With CI=true
-// or DROVER_E2E=1 it fails the test.
+// or DROVER_E2E=1 it fails the test. From here on the test runs beside others, as many as the
+// flag -parallel says: each has network namespaces and a folder of its own, and mostly waits.
 func able(t *testing.T) {
 	t.Helper()
+	if _, again := began.LoadOrStore(t.Name(), true); !again && !strings.Contains(t.Name(), "/") {
+		t.Parallel()
+	}
 	must := fixture.Must()
 	if testing.Short() && !must {
 		fixture.Missing(t, "-short")

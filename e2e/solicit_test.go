@@ -20,7 +20,7 @@ import (
 func TestSolicitation(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-solicit", Farm: "testdata/solicit.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	for _, m := range []lab.Machine{
 		{Name: "n5", Firmware: lab.BIOS, NICs: card("52:54:00:77:05:01")},
@@ -94,7 +94,7 @@ func icmpv6(frame []byte) byte {
 func TestManagedAdvertisement(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-managed", Farm: "testdata/managed.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	capture := record(ctx, t, s, "wire")
 	const mac = "52:54:00:77:05:01"

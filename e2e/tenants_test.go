@@ -28,7 +28,7 @@ func TestTwoTenants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	f := openFarm(ctx, t, b, farm.Config{Name: "drover-e2e-two", Volumes: 2})
 	if err := tenants.Install(ctx, f); err != nil {

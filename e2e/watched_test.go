@@ -21,7 +21,7 @@ import (
 func TestWatched(t *testing.T) {
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-watched", Farm: "testdata/watched.yaml"})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	tab := browser.Open(t, outside(t, s), strings.TrimSpace(read(t, s.Drover.TokenFile())))
 	tab.Visit("/nodes/n1")
