@@ -84,7 +84,7 @@ func TestIPv6Router(t *testing.T) {
 	defer cancel()
 	mac := router6(t, rack, behind)
 	fixture.Until(ctx, t, "drover hears the router", func() (bool, error) {
-		return strings.Contains(read(t, s.Drover.Log()), "another router is on the wire"), nil
+		return strings.Contains(read(t, s.Drover.Log()), "another router found"), nil
 	})
 	capture := record(ctx, t, s, "wire")
 	far := card("52:54:00:77:a6:05")

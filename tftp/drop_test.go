@@ -132,7 +132,7 @@ func TestReceiveFails(t *testing.T) {
 		if got := f.packets(node.Addr()); len(got) == 0 {
 			t.Error("got nothing after the errors")
 		}
-		if n := d.lines("requests are not received"); n < 20 || n > 5*60+20 {
+		if n := d.lines("socket read failed"); n < 20 || n > 5*60+20 {
 			t.Errorf("%d lines of %d errors", n, times)
 		}
 	})

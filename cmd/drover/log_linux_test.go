@@ -127,7 +127,7 @@ func TestLogNobodyReads(t *testing.T) {
 	s := startLogged(t)
 	s.flood()
 	lines := bufio.NewScanner(s.log)
-	for lines.Scan() && !strings.Contains(lines.Text(), `msg="lines of the log were dropped`) {
+	for lines.Scan() && !strings.Contains(lines.Text(), `msg="log lines dropped`) {
 	}
 	if !strings.Contains(lines.Text(), " lines=") {
 		t.Errorf("the log ends without the number of lost lines: %q, %v", lines.Text(), lines.Err())

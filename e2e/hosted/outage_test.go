@@ -209,7 +209,7 @@ func (o *outage) goesOn(t *testing.T, join bool) {
 // leads reports whether drover has said last that it keeps the control planes.
 func (o *outage) leads() bool {
 	log := o.server.Log()
-	return strings.Count(log, "this server keeps the control planes") > strings.Count(log, "this server no longer keeps the control planes")
+	return strings.Count(log, `msg="reconciling tenant`) > strings.Count(log, `msg="stopped reconciling`)
 }
 
 // running returns the processes of the tenant's pod.

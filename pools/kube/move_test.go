@@ -312,7 +312,7 @@ func TestOthersDoNotMove(t *testing.T) {
 			fixture.Eventually(t, "another check", func() bool { return p.a.count("GET nodes") > before })
 			p.clock.seconds.Add(3600)
 			fixture.Eventually(t, "the log", func() bool {
-				return !tt.stays && !tt.remove || strings.Contains(p.log.String(), "stays: drover cannot prove") || strings.Contains(p.log.String(), "no config names stay in the cluster")
+				return !tt.stays && !tt.remove || strings.Contains(p.log.String(), "stays: drover cannot prove") || strings.Contains(p.log.String(), "Nodes that drover made stay in the cluster")
 			})
 			n := p.a.node("m1c29")
 			if n.Name == "" || n.Spec.Unschedulable || p.a.count("POST pods") > 0 || p.a.count("DELETE nodes") > 0 {

@@ -239,7 +239,7 @@ func TestExpectErrors(t *testing.T) {
 	c, log := newClusters(t, s.kubeconfig())
 	c.Expect(plan(func(p *resolve.Plan) { p.Cluster = "b" }))
 	c.Expect(plan())
-	fixture.Eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "cannot be read") })
+	fixture.Eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "cannot read the Lease") })
 	c.Close()
 	c.Expect(plan())
 }
