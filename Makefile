@@ -60,6 +60,10 @@ unit: ## the tests of all packages, with the race detector but where they try ot
 	$(GO) test -timeout 90m $$($(GO) list ./... | grep -E '$(OUTSIDE)') || failed=1; \
 	exit $$failed
 
+.PHONY: soak
+soak: need parts ## what CI has no time for: each test of the lab with whole systems, and the attacks (root; hours)
+	$(MAKE) e2e attack E2E_ALL=1
+
 .PHONY: e2e
 e2e: need ## the lab only: real firmware, real clusters (root; E2E_ALL= as in CI: tiny systems where a Debian takes minutes)
 	DROVER_E2E=1 DROVER_E2E_ALL=$(E2E_ALL) $(GO) test -v -count=1 -timeout 120m -parallel 2 ./e2e

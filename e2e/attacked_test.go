@@ -21,17 +21,16 @@ import (
 
 // TestReadyUnderAttack (H5, H7, H8) boots a machine until it is Ready while a host on its
 // network sends 4000 DISCOVERs of made-up machines a second, holds as many TFTP transfers
-// as it can, and reads root images slowly from three addresses. With DROVER_E2E_ALL=1
-// another machine boots without an attack first, for comparison.
+// as it can, and reads root images slowly from three addresses. Another machine boots without an
+// attack first, for comparison.
 func TestReadyUnderAttack(t *testing.T) {
+	soak(t)
 	b := build(t)
 	const rack = "drover-e2e-attacked"
 	s := open(t, b, site.Config{Name: rack, Farm: "testdata/attacked.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
-	if os.Getenv("DROVER_E2E_ALL") == "1" {
-		t.Logf("alone: Ready %s after power-on", readyAfter(ctx, t, s, "n1", "52:54:00:77:01:01"))
-	}
+	t.Logf("alone: Ready %s after power-on", readyAfter(ctx, t, s, "n1", "52:54:00:77:01:01"))
 	attacks, stop := context.WithCancel(ctx)
 	ended := besiege(attacks, t, netns.Namespace(rack), b)
 	t.Cleanup(func() { stop(); ended.Wait() })

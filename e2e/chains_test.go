@@ -97,7 +97,7 @@ func TestChains(t *testing.T) {
 	loaders := t.TempDir()
 	b := buildTiny(t, loaders)
 	addLoaders(t, loaders)
-	farm, whole := "testdata/chains.yaml", os.Getenv("DROVER_E2E_ALL") == "1"
+	farm, whole := "testdata/chains.yaml", whole()
 	if whole {
 		build(t) // the Debian image is in the same directory
 		text := strings.ReplaceAll(read(t, farm), "image: "+site.TinyAMD64, "image: "+site.Image)

@@ -23,6 +23,7 @@ func TestJoinIPv6(t *testing.T) {
 // TestJoinDualStack boots a machine until it is Ready in a dual-stack tenant, with both of
 // its addresses.
 func TestJoinDualStack(t *testing.T) {
+	soak(t)
 	joins(t, "testdata/dual.yaml", "n46", "52:54:00:77:06:02", "10.77.0.62", "fd00:77::62")
 }
 

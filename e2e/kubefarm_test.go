@@ -20,6 +20,7 @@ import (
 // kubefarm gave it, its script of LTSP makes a bond with a VLAN, and it joins over that with
 // its labels and taints. A script of LTSP on the machine checks most of it.
 func TestKubefarm(t *testing.T) {
+	soak(t)
 	b := build(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()

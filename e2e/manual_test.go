@@ -127,7 +127,7 @@ func TestReadmeFarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	var env []string
-	if os.Getenv("DROVER_E2E_ALL") != "1" {
+	if !whole() {
 		tiny, err := site.TinyRoot(ctx, t.Output())
 		if err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func TestPackageBoots(t *testing.T) {
 		root    func(context.Context, io.Writer) (string, error)
 		cluster bool
 	}{
-		{"12", buildcache.Debian12, os.Getenv("DROVER_E2E_ALL") == "1"},
+		{"12", buildcache.Debian12, whole()},
 		{"13", buildcache.Debian13, true},
 	} {
 		t.Run("Debian "+tt.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ package e2e_test
 import (
 	"context"
 	"iter"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -52,6 +53,18 @@ func buildTiny(t *testing.T, loaders string) *site.Built {
 
 // began has the names of the tests that run beside others.
 var began sync.Map
+
+// whole reports whether each test takes its time: CI has an hour, and [soak] the rest.
+func whole() bool { return os.Getenv("DROVER_E2E_ALL") == "1" }
+
+// soak leaves a test to "make soak". What it tests alone is the way to a Ready node, which others
+// have in CI; the rest is in tests of packages.
+func soak(t *testing.T) {
+	t.Helper()
+	if !whole() {
+		t.Skip("it boots a whole system for minutes: make soak runs it, with DROVER_E2E_ALL=1")
+	}
+}
 
 // able skips the test, with the reason, where a virtual rack is impossible. With CI=true
 // or DROVER_E2E=1 it fails the test. From here on the test runs beside others, as many as the
