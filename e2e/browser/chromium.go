@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds the wait for anything that a browser does.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // Tab is a tab of a Chromium of its own.
 type Tab struct {
