@@ -32,21 +32,7 @@ func TestMoonshotToReady(t *testing.T) {
 	defer cancel()
 
 	r := &chassis{site: s, guests: map[string]*lab.Guest{}}
-	c := ilosim.New(1, 3, 1, 2)
-	c.Profile, c.PowerDelay, c.OnAction = ilosim.Legacy14, 2*time.Second, r.action
-	c.Inject(ilosim.BootOnceLost, ilosim.Always)
-	l, err := s.Listen("tcp", "127.0.0.1:2222") // the address in testdata/moonshot.yaml
-	if err != nil {
-		t.Fatal(err)
-	}
-	manager, err := c.ServeSSHOn(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer manager.Close()
-	if err := os.WriteFile(filepath.Join(s.Dir, "ilo.pass"), []byte(c.Password), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c := r.manager(t)
 	which, watched := "m1c2n1", []string{"m1c2n1"}
 	if whole() {
 		which, watched = "chassis=m1", []string{"m1c1n1", "m1c2n1", "m1c3n1"}
@@ -93,6 +79,27 @@ drover boot watch ` + strings.Join(watched, " ")
 	if got := c.Logins(); got != 2 {
 		t.Errorf("got %d logins, want one for import and one for power", got)
 	}
+}
+
+// manager starts a simulated chassis of three cartridges, and writes its password.
+func (r *chassis) manager(t *testing.T) *ilosim.Chassis {
+	t.Helper()
+	c := ilosim.New(1, 3, 1, 2)
+	c.Profile, c.PowerDelay, c.OnAction = ilosim.Legacy14, 2*time.Second, r.action
+	c.Inject(ilosim.BootOnceLost, ilosim.Always)
+	l, err := r.site.Listen("tcp", "127.0.0.1:2222") // the address in testdata/moonshot.yaml
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := c.ServeSSHOn(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = manager.Close() })
+	if err := os.WriteFile(filepath.Join(r.site.Dir, "ilo.pass"), []byte(c.Password), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // wantReady fails the test unless an imported node is Ready and runs a pod.
