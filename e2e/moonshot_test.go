@@ -82,24 +82,24 @@ drover boot watch ` + strings.Join(watched, " ")
 }
 
 // manager starts a simulated chassis of three cartridges, and writes its password.
-func (r *chassis) manager(t *testing.T) *ilosim.Chassis {
+func (c *chassis) manager(t *testing.T) *ilosim.Chassis {
 	t.Helper()
-	c := ilosim.New(1, 3, 1, 2)
-	c.Profile, c.PowerDelay, c.OnAction = ilosim.Legacy14, 2*time.Second, r.action
-	c.Inject(ilosim.BootOnceLost, ilosim.Always)
-	l, err := r.site.Listen("tcp", "127.0.0.1:2222") // the address in testdata/moonshot.yaml
+	sim := ilosim.New(1, 3, 1, 2)
+	sim.Profile, sim.PowerDelay, sim.OnAction = ilosim.Legacy14, 2*time.Second, c.action
+	sim.Inject(ilosim.BootOnceLost, ilosim.Always)
+	l, err := c.site.Listen("tcp", "127.0.0.1:2222") // the address in testdata/moonshot.yaml
 	if err != nil {
 		t.Fatal(err)
 	}
-	manager, err := c.ServeSSHOn(l)
+	manager, err := sim.ServeSSHOn(l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = manager.Close() })
-	if err := os.WriteFile(filepath.Join(r.site.Dir, "ilo.pass"), []byte(c.Password), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.site.Dir, "ilo.pass"), []byte(sim.Password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return sim
 }
 
 // wantReady fails the test unless an imported node is Ready and runs a pod.
