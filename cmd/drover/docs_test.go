@@ -246,3 +246,31 @@ func flagOf(name string) string {
 	}
 	return ""
 }
+
+// TestSoakIsListed: what CI leaves to "make soak" is named in CONTRIBUTING.md.
+func TestSoakIsListed(t *testing.T) {
+	list, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../e2e/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	skips, found := regexp.MustCompile(`(?m)^func (Test\w+)\(.*\n(?:\t.*\n)*?\tsoak\(t\)`), 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range skips.FindAllSubmatch(text, -1) {
+			found++
+			if !strings.Contains(string(list), "`"+string(test[1])+"`") {
+				t.Errorf("CONTRIBUTING.md does not name %s of %s", test[1], file)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no test calls soak")
+	}
+}

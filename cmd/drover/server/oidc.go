@@ -37,7 +37,7 @@ func (s *Server) trustProvider(farm *resolve.Farm) error {
 			return string(text), err
 		}
 		if _, err := ReadFile(farm, ref.FromFile); ref.FromFile != "" && err != nil {
-			s.part("web").Warn("login provider of server.oidc not reachable yet", "clientSecret", ref.Place(), "err", err)
+			s.part("web").Warn("nobody can log in by server.oidc yet", "clientSecret", ref.Place(), "err", err)
 		}
 	}
 	s.Web.Provider = oidc.New(*o, &http.Client{Transport: transport}, secret, time.Now)
