@@ -61,7 +61,8 @@ func (in *intake) run(ctx context.Context) error {
 			}
 			r.received, r.own = now, in.own
 			r.packet = append(r.packet[:0], f.message...)
-			r.Parse(r.packet, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast(), Relay: in.relays.has(f.mac, now)})
+			r.Parse(r.packet, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
+			r.From.Relay = r.Relayed() && in.relays.has(f.mac, now)
 			if in.admit(r) {
 				in.renew(i)
 			}
