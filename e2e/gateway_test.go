@@ -30,6 +30,7 @@ const gatewayRack = "drover-e2e-gateway"
 // machine at its address in the network of the pods. The node with the pod, which is also the
 // cluster's DNS, is a namespace with flannel.
 func TestGateway(t *testing.T) {
+	soak(t)
 	b := build(t)
 	if err := b.Gateway(t.Context()); err != nil {
 		t.Fatal(err)

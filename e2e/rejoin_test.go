@@ -44,6 +44,7 @@ const rejoinRack = "drover-e2e-rejoin"
 // TestRejoin boots a machine, edits its tag while it runs, forges its DISCOVER, kills it
 // and starts it again at once.
 func TestRejoin(t *testing.T) {
+	soak(t)
 	b := build(t)
 	s := open(t, b, site.Config{Name: rejoinRack, Farm: "testdata/rejoin.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)

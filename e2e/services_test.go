@@ -31,6 +31,7 @@ const registry = "10.77.0.1:5000"
 // and by the ClusterIP of a Service: in kube-proxy's mode nftables first, then in
 // mode iptables, with a Service that was not there before.
 func TestServices(t *testing.T) {
+	soak(t)
 	b := build(t)
 	network, err := buildcache.Network(t.Context(), t.Output())
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 // each step appears in the view of the machine without a reload, and so do the lines that its
 // kernel sends.
 func TestWatched(t *testing.T) {
+	soak(t)
 	b := build(t)
 	s := open(t, b, site.Config{Name: "drover-e2e-watched", Farm: "testdata/watched.yaml"})
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)

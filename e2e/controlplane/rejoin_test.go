@@ -126,14 +126,19 @@ func testRejoin(t *testing.T, p *controlplane.Cluster) {
 	t.Logf("a machine that was switched off and on got its token after %v", took)
 }
 
-// A Node that drover did not make stays, and kubeadm has to wait.
+// A Node that drover did not make stays, and no machine takes its name.
 func testForeignNode(t *testing.T, p *controlplane.Cluster) {
 	c, _ := clustersWith(t, 0, func(c *kube.Clusters) { c.DeadAfter = time.Second }, p)
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "by-hand"}}`), "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	uid := field(t, p, "by-hand", "{.metadata.uid}")
-	join(t, c, &resolve.Plan{Node: "by-hand", Cluster: p.Name}, "boot-2")
+	plan := &resolve.Plan{Node: "by-hand", Cluster: p.Name}
+	c.Expect(plan)
+	_, err := c.Join(t.Context(), plan, netip.MustParseAddr("10.28.36.173"), "boot-2")
+	if err == nil || !strings.Contains(err.Error(), "drover did not make the Node by-hand") {
+		t.Errorf("a machine asked to join under its name: %v, want that drover did not make it", err)
+	}
 	if got := field(t, p, "by-hand", "{.metadata.uid}"); got != uid {
 		t.Error("it was deleted")
 	}
