@@ -99,7 +99,7 @@ outage: need ## the admin cluster's API server is down for OUTAGE (5m): boots, l
 .PHONY: attack
 attack: need ## attack a running server, and print how much later a machine boots (root; ATTACK="-drover FILE" for another program)
 	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 120m ./e2e/attack -args -long $(ATTACK)
-	DROVER_ATTACK=1 DROVER_E2E=1 $(GO) test -v -count=1 -timeout 120m -run 'TestKill|TestAnyDamage' ./pools/state ./cmd/drover
+	DROVER_ATTACK=1 DROVER_E2E=1 $(GO) test -v -count=1 -timeout 120m -run 'TestKill|TestAnyDamage' ./state ./cmd/drover
 	DROVER_E2E=1 DROVER_E2E_ALL=1 $(GO) test -v -count=1 -timeout 60m -run TestReadyUnderAttack ./e2e
 
 .PHONY: fuzz
@@ -136,7 +136,7 @@ image: build ## build Dockerfile.image into IMAGES, where drover serve reads it 
 server-image: ## dist/drover-image.tar: the server's container image for amd64 and arm64 (WITH="-loaders DIR -images DIR": with those in it; DIST)
 	for a in amd64 arm64; do GOARCH=$$a $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$a/drover ./cmd/drover || exit 1; done
 	$(GO) run ./deploy/sbom -notices $(BIN)/amd64/drover >$(BIN)/third-party-notices
-	$(GO) run ./e2e/serverimage/build -o $(DIST)/drover-image.tar -notices $(BIN)/third-party-notices $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
+	$(GO) run ./deploy/serverimage/build -o $(DIST)/drover-image.tar -notices $(BIN)/third-party-notices $(WITH) amd64=$(BIN)/amd64/drover arm64=$(BIN)/arm64/drover
 
 .PHONY: deb
 deb: ## dist/: the Debian package for this host (ARCHES="amd64 arm64" for both architectures; DIST for another folder)

@@ -13,8 +13,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"drover/dhcp/wire"
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/pools/resolve"
 )
 

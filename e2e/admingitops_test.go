@@ -9,7 +9,7 @@ import (
 
 	"drover/e2e/farm"
 	"drover/e2e/fixture"
-	"drover/pools/kube/externalhost"
+	"drover/kube/externalhost"
 )
 
 // wantManifests has the API servers check all manifests: the admin cluster's those of the

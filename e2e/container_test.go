@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"drover/deploy/serverimage"
 	"drover/e2e/buildcache"
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/e2e/serverimage"
 )
 
 // engine runs a container of the server's image $3 with containerd, whose programs are in $1

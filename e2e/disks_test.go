@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover-init/gpt"
 	"drover/e2e/buildcache"
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
+	"drover/node/gpt"
 	"drover/pools/boots"
 )
 

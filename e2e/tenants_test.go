@@ -16,7 +16,7 @@ import (
 
 	"drover/e2e/farm"
 	"drover/e2e/tenants"
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 // TestTwoTenants makes two hosted tenants by kubectl apply, one after the other, and takes

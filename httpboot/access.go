@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/lograte"
 	"drover/pools"
-	"drover/pools/lograte"
 )
 
 // maxLoggedPath limits the path in the log, in bytes.

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"sync"
 
+	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/pools/printable"
 )
 
 // maxEventText limits the texts of an event, in bytes.

@@ -12,8 +12,8 @@ import (
 
 	"drover/httpboot/queue"
 	"drover/httpboot/script"
+	"drover/internal/lograte"
 	"drover/pools"
-	"drover/pools/lograte"
 )
 
 // Request describes a request that has ended, for [Server.OnRequest].

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/pools/printable"
 	"drover/pools/resolve"
 )
 

@@ -16,7 +16,7 @@ import (
 	"net"
 	"time"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // TLS is the HTTPS side of the listener. It serves only the paths below /node/:

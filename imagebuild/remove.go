@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // ErrCurrent is the error for the removal of the current generation of an image.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"drover/imagebuild/manifest"
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // buildPrefix begins the hidden names in the directory of an image: of what a build has

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // Inventory is the hardware of a machine, as drover-init finds it before it fetches the

@@ -53,7 +53,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"drover/pools/lograte"
+	"drover/internal/lograte"
 )
 
 // Server serves the files of a directory. Set its fields, call Listen, then

@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"sync"
 
-	"drover/pools/lograte"
+	"drover/internal/lograte"
 	"drover/web/answer"
 	"drover/web/auth"
 )

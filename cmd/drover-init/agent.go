@@ -15,14 +15,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/cmd/drover-init/client"
-	"drover/cmd/drover-init/console"
-	"drover/cmd/drover-init/nodeconfig"
-	"drover/cmd/drover-init/program"
-	"drover/cmd/drover-init/report"
-	"drover/cmd/drover-init/retry"
-	"drover/cmd/drover-init/script"
-	"drover/cmd/drover-init/state"
+	"drover/node/client"
+	"drover/node/console"
+	"drover/node/nodeconfig"
+	"drover/node/program"
+	"drover/node/report"
+	"drover/node/retry"
+	"drover/node/script"
+	"drover/node/state"
 	"drover/pools"
 	"drover/pools/boots"
 )

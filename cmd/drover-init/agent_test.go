@@ -20,12 +20,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"drover/cmd/drover-init/client"
-	"drover/cmd/drover-init/console"
-	"drover/cmd/drover-init/nodeconfig"
-	"drover/cmd/drover-init/report"
-	"drover/cmd/drover-init/state"
 	"drover/e2e/fixture"
+	"drover/node/client"
+	"drover/node/console"
+	"drover/node/nodeconfig"
+	"drover/node/report"
+	"drover/node/state"
 	"drover/pools"
 	"drover/pools/boots"
 )

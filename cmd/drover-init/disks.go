@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"drover/cmd/drover-init/nodeconfig"
+	"drover/node/nodeconfig"
 	"drover/pools"
 	"drover/pools/boots"
 )

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"drover/cmd/drover-init/nodeconfig"
 	"drover/e2e/fixture"
+	"drover/node/nodeconfig"
 	"drover/pools"
 )
 

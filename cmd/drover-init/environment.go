@@ -5,8 +5,8 @@ import (
 	"net"
 	"os"
 
-	"drover/cmd/drover-init/ifname"
-	"drover/cmd/drover-init/script"
+	"drover/node/ifname"
+	"drover/node/script"
 )
 
 // environment returns the variables of the node's scripts: those that the scripts of LTSP

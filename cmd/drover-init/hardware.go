@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"time"
 
-	"drover/cmd/drover-init/inventory"
-	"drover/cmd/drover-init/lldp"
+	"drover/node/inventory"
+	"drover/node/lldp"
 	"drover/pools"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"drover/cmd/drover-init/fetch"
-	"drover/cmd/drover-init/nodeconfig"
-	"drover/cmd/drover-init/rootfs"
-	"drover/cmd/drover-init/state"
+	"drover/node/fetch"
+	"drover/node/nodeconfig"
+	"drover/node/rootfs"
+	"drover/node/state"
 )
 
 // fetchImage fetches the root image into RAM.

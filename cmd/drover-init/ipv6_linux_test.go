@@ -22,13 +22,13 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv6/nclient6"
 	"github.com/insomniacslk/dhcp/iana"
 
-	"drover/cmd/drover-init/client"
-	"drover/cmd/drover-init/cmdline"
-	"drover/cmd/drover-init/fetch"
-	"drover/cmd/drover-init/nic"
-	"drover/cmd/drover-init/retry"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
+	"drover/node/client"
+	"drover/node/cmdline"
+	"drover/node/fetch"
+	"drover/node/nic"
+	"drover/node/retry"
 	"drover/pools"
 	"drover/pools/boots"
 )

@@ -46,8 +46,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/cmd/drover-init/rootfs"
-	"drover/cmd/drover-init/state"
+	"drover/node/rootfs"
+	"drover/node/state"
 	"drover/pools"
 )
 

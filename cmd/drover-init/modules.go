@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
-	"drover/cmd/drover-init/cmdline"
-	"drover/cmd/drover-init/kmod"
+	"drover/node/cmdline"
+	"drover/node/kmod"
 
 	"golang.org/x/sys/unix"
 )

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/cmd/drover-init/cmdline"
-	"drover/cmd/drover-init/console"
-	"drover/cmd/drover-init/report"
-	"drover/cmd/drover-init/rootfs"
+	"drover/node/cmdline"
+	"drover/node/console"
+	"drover/node/report"
+	"drover/node/rootfs"
 	"drover/pools"
 	"drover/pools/boots"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"drover/cmd/drover-init/console"
+	"drover/node/console"
 	"drover/pools/boots"
 )
 

@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"drover/cmd/drover-init/cmdline"
-	"drover/cmd/drover-init/console"
-	"drover/cmd/drover-init/report"
 	"drover/e2e/fixture"
+	"drover/node/cmdline"
+	"drover/node/console"
+	"drover/node/report"
 	"drover/pools/boots"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"drover/cmd/drover-init/rootfs"
+	"drover/node/rootfs"
 	"drover/pools"
 )
 

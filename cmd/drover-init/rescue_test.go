@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/cmd/drover-init/cmdline"
+	"drover/node/cmdline"
 	"drover/pools"
 )
 

@@ -6,10 +6,10 @@ import (
 	"os/exec"
 	"strings"
 
-	"drover/cmd/drover-init/disks"
-	"drover/cmd/drover-init/kmod"
-	"drover/cmd/drover-init/program"
-	"drover/cmd/drover-init/rootfs"
+	"drover/node/disks"
+	"drover/node/kmod"
+	"drover/node/program"
+	"drover/node/rootfs"
 	"drover/pools"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/internal/natural"
+	"drover/internal/printable"
 	"drover/pools/boots"
-	"drover/pools/natural"
-	"drover/pools/printable"
 	"drover/web/client"
 )
 

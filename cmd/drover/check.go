@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/server"
-	"drover/cmd/drover/server/readiness"
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/config/mistake"
 	"drover/pools/resolve"
+	"drover/server"
+	"drover/server/readiness"
 )
 
 // checked is what a check has found.

@@ -17,11 +17,11 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/element"
 	"drover/deploy"
+	"drover/internal/atomicfile"
+	"drover/internal/printable"
+	"drover/kube"
+	"drover/kube/inspect"
 	"drover/pools"
-	"drover/pools/atomicfile"
-	"drover/pools/kube"
-	"drover/pools/kube/inspect"
-	"drover/pools/printable"
 	"drover/pools/resolve"
 )
 

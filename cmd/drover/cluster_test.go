@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"drover/e2e/fixture"
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // The service can read what drover cluster prepare --write makes, the first and the second

@@ -10,7 +10,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
-	"drover/pools/state"
+	"drover/state"
 )
 
 // TestKill kills the server at random instants while clients lease, renew and release

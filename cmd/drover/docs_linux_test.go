@@ -20,7 +20,7 @@ import (
 	"drover/e2e/manual"
 	"drover/pools"
 	"drover/pools/resolve"
-	"drover/pools/state"
+	"drover/state"
 )
 
 const sourceRoot = "../.."
@@ -38,7 +38,7 @@ func notHere() map[string]string {
 		long     = "it takes minutes, and decides by figures"
 		archive  = "it downloads packages that the tests do not install"
 		enforces = "it needs a cluster with a network plugin that enforces NetworkPolicies, which the lab has not"
-		initrd   = "it is for the initramfs of another system; TestRootImageByTFTP (cmd/drover/server) fetches that name"
+		initrd   = "it is for the initramfs of another system; TestRootImageByTFTP (server) fetches that name"
 	)
 	return map[string]string{
 		"make test":                    itself,

@@ -15,9 +15,9 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/explain"
-	"drover/cmd/drover/server"
 	"drover/pools"
 	"drover/pools/resolve"
+	"drover/server"
 )
 
 const explainConfig = `server: {interfaces: [lo], address: 10.28.0.2, dhcp: MODE}

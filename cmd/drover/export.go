@@ -11,13 +11,13 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/node"
+	"drover/internal/atomicfile"
+	"drover/migrate/nodefile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/config"
+	"drover/pools/config/declared"
 	"drover/pools/config/decode"
 	"drover/pools/config/include"
-	"drover/pools/config/objects"
-	"drover/pools/nodefile"
 	"drover/pools/resolve"
 )
 
@@ -83,8 +83,8 @@ func export(file, namespace string, stdout, stderr io.Writer) error {
 		return errs.Err()
 	}
 	cfg := c.Config
-	all, left := objects.FromConfig(&cfg)
-	if err := objects.Write(stdout, namespace, all); err != nil {
+	all, left := declared.FromConfig(&cfg)
+	if err := declared.Write(stdout, namespace, all); err != nil {
 		return err
 	}
 	for _, e := range left {
@@ -185,7 +185,7 @@ func putObjects(cmd *cobra.Command, flags *node.Apply, file string, data []byte,
 
 // applyObjects returns the number of objects.
 func applyObjects(manifests string, data []byte, file string, dryRun bool, stdout, stderr io.Writer) (n int, err error) {
-	all, err := objects.Read(manifests, data)
+	all, err := declared.Read(manifests, data)
 	if err != nil {
 		return 0, cli.PrintMistakes(manifests, err, stderr)
 	}

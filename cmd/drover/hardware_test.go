@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover/server"
-	"drover/cmd/drover/server/metrics"
 	"drover/e2e/farmtest"
 	"drover/e2e/fixture"
 	"drover/e2e/ilosim"
+	"drover/hardware"
+	"drover/hardware/bmc"
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/hardware"
-	"drover/pools/hardware/bmc"
-	"drover/pools/state"
+	"drover/server"
+	"drover/server/metrics"
+	"drover/state"
 	"drover/web"
 )
 

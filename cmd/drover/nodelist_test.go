@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"drover/e2e/farmtest"
+	"drover/hardware"
 	"drover/pools"
-	"drover/pools/hardware"
 	"drover/pools/resolve"
 	"drover/web"
 )

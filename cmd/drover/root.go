@@ -18,13 +18,13 @@ import (
 	"drover/cmd/drover/doctor"
 	"drover/cmd/drover/element"
 	"drover/cmd/drover/explain"
-	"drover/cmd/drover/hardware"
 	hosts "drover/cmd/drover/host"
 	"drover/cmd/drover/login"
 	"drover/cmd/drover/node"
+	"drover/cmd/drover/power"
 	"drover/cmd/drover/status"
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 )
 
 // run runs the program and returns its exit code.
@@ -84,7 +84,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(backup.Commands(pools.Version)...)
 	root.AddCommand(bootfile.Commands(pools.Version)...)
 	root.AddCommand(login.Commands()...)
-	root.AddCommand(hardware.Commands()...)
+	root.AddCommand(power.Commands()...)
 	root.AddCommand(configfile.Commands()...)
 	root.AddCommand(node.Commands()...)
 	root.AddCommand(status.NewCommand(), doctor.NewCommand())

@@ -28,7 +28,7 @@ import (
 	"drover/imagebuild"
 	"drover/pools"
 	"drover/pools/resolve"
-	"drover/pools/state"
+	"drover/state"
 )
 
 func TestMain(m *testing.M) {

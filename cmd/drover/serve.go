@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/server"
 	"drover/pools"
+	"drover/server"
 )
 
 func newServeCommand() *cobra.Command {

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/server"
 	"drover/pools/sshca"
+	"drover/server"
 )
 
 func newSSHCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/pools"
-	"drover/pools/kube/hosted"
 	"drover/pools/resolve"
+	"drover/tenants"
 )
 
 func newTenantCommand() *cobra.Command {
@@ -45,11 +45,11 @@ server.adminKubeconfig of the config, or as the pod that it runs in.`,
 			if admin == "" {
 				admin = farm.Path(farm.Config.Server.AdminKubeconfig)
 			}
-			conf, err := hosted.AdminConfig(admin)
+			conf, err := tenants.AdminConfig(admin)
 			if err != nil {
 				return err
 			}
-			text, err := hosted.Kubeconfig(cmd.Context(), conf, farm.Config.Server.Objects.Namespace, args[0])
+			text, err := tenants.Kubeconfig(cmd.Context(), conf, farm.Config.Server.Objects.Namespace, args[0])
 			if err != nil {
 				return err
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/internal/printable"
+	"drover/internal/wait"
 	"drover/pools/boots"
-	"drover/pools/printable"
-	"drover/pools/wait"
 )
 
 func newBootWatchCommand(c *cli.Client) *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv6"
 
 	"drover/dhcp"
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/pools/resolve"
 )
 

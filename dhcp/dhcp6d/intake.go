@@ -15,8 +15,8 @@ import (
 	"drover/dhcp/dhcp6"
 	"drover/dhcp/ratelimit"
 	"drover/dhcp/shed"
+	"drover/internal/ifaddr"
 	"drover/pools"
-	"drover/pools/ifaddr"
 )
 
 // intakeTurn is how many batches are read before the workers get a turn on the same

@@ -20,8 +20,8 @@ import (
 	"drover/dhcp/neighbor"
 	"drover/dhcp/packetio"
 	"drover/dhcp/shed"
+	"drover/internal/ifaddr"
 	"drover/pools"
-	"drover/pools/ifaddr"
 )
 
 // receiveBuffer holds the requests of a room that powers on, in bytes.

@@ -15,8 +15,8 @@ import (
 	"drover/dhcp/neighbor"
 	"drover/dhcp/ratelimit"
 	"drover/dhcp/recorder"
-	"drover/pools/lograte"
-	"drover/pools/wait"
+	"drover/internal/lograte"
+	"drover/internal/wait"
 )
 
 // Server answers DHCPv6 on one interface. Set its fields, call Listen, then Serve. It must

@@ -12,8 +12,8 @@ import (
 
 	"drover/dhcp"
 	"drover/dhcp/shed"
+	"drover/internal/ifaddr"
 	"drover/pools"
-	"drover/pools/ifaddr"
 )
 
 // intakeTurn is how many batches are read before the workers get a turn on the

@@ -18,8 +18,8 @@ import (
 	"drover/dhcp/neighbor"
 	"drover/dhcp/packetio"
 	"drover/dhcp/shed"
+	"drover/internal/ifaddr"
 	"drover/pools"
-	"drover/pools/ifaddr"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/dhcp/shed"
+	"drover/internal/wait"
 	"drover/pools"
-	"drover/pools/wait"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"drover/dhcp"
 	"drover/dhcp/neighbor"
 	"drover/dhcp/recorder"
+	"drover/internal/lograte"
+	"drover/internal/wait"
 	"drover/pools"
-	"drover/pools/lograte"
-	"drover/pools/wait"
 )
 
 // Server answers DHCP on one interface. Set its fields, call Listen, then

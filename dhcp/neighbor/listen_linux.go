@@ -11,9 +11,9 @@ import (
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/bpf"
 
+	"drover/internal/ifaddr"
+	"drover/internal/wait"
 	"drover/pools"
-	"drover/pools/ifaddr"
-	"drover/pools/wait"
 )
 
 // maxFrame is longer than ARP, and than an advertisement with its option.

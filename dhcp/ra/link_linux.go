@@ -16,8 +16,8 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 
+	"drover/internal/ifaddr"
 	"drover/pools"
-	"drover/pools/ifaddr"
 )
 
 // maxFrame holds a frame of an Ethernet with jumbo frames.

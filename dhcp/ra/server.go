@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"drover/pools/lograte"
-	"drover/pools/wait"
+	"drover/internal/lograte"
+	"drover/internal/wait"
 )
 
 const (

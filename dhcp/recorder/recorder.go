@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"drover/dhcp"
-	"drover/pools/lograte"
+	"drover/internal/lograte"
 )
 
 // linesPerSecond is how many log lines of declared machines there are for each

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/net/bpf"
 
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 const (

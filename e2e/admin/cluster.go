@@ -17,7 +17,7 @@ import (
 	"drover/e2e/controlplane"
 	"drover/e2e/lab"
 	"drover/e2e/oci"
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 // NodeName is the name of the cluster's node.

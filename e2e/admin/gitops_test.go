@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drover/e2e/fixture"
-	"drover/pools/config/objects"
+	"drover/pools/config/declared"
 )
 
 // TestGitOps: the chart takes the values of docs/farm.md, and those that docs/gitops.md gives to
@@ -43,7 +43,7 @@ func TestGitOps(t *testing.T) {
 			}
 			switch {
 			case strings.HasPrefix(m.APIVersion, "drover.dev/"):
-				if _, err := objects.Read("the manual", []byte(text)); err != nil {
+				if _, err := declared.Read("the manual", []byte(text)); err != nil {
 					t.Error(err)
 				}
 			case values != nil:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"drover/e2e/lab"
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 // serviceColumns are the fields of a Service that a load balancer needs.

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover/server"
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/resolve"
+	"drover/server"
 )
 
 // farmText is a farm of some pools. NODES are those of the first, SETTINGS more of the server.

@@ -14,7 +14,7 @@ import (
 // WebhookName is the image of [WebhookImage].
 const WebhookName = "lab.example/webhook:1"
 
-// WebhookImage returns an OCI layout with the image [WebhookName], see e2e/image/webhook.
+// WebhookImage returns an OCI layout with the image [WebhookName], see nodeimage/webhook.
 func WebhookImage(ctx context.Context, log io.Writer) (dir string, err error) {
 	return pathOf(ctx, log, "webhook", webhook)
 }
@@ -24,7 +24,7 @@ func webhook(ctx context.Context, log io.Writer) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	sources, err := hashFiles(root, "e2e/image/webhook", "e2e/oci/layout.go", "e2e/buildcache/addons.go")
+	sources, err := hashFiles(root, "nodeimage/webhook", "e2e/oci/layout.go", "e2e/buildcache/addons.go")
 	if err != nil {
 		return part{}, err
 	}
@@ -34,7 +34,7 @@ func webhook(ctx context.Context, log io.Writer) (part, error) {
 	}
 	return part{kind: "webhook", key: hashOf(sources, toolchain), make: func(ctx context.Context, dir string) error {
 		program := filepath.Join(dir, "webhook")
-		if err := compile(ctx, log, root, "./e2e/image/webhook", program); err != nil {
+		if err := compile(ctx, log, root, "./nodeimage/webhook", program); err != nil {
 			return err
 		}
 		l := oci.Layout{Dir: dir}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"drover/pools/kube/hosted/manifests"
+	"drover/tenants/manifests"
 )
 
 // TestTenantImages: the images that a hosted tenant runs are those that the lab builds, in

@@ -45,7 +45,7 @@ func containers(ctx context.Context, log io.Writer) (part, error) {
 		return part{}, err
 	}
 	// archive.go is an input as well: it decides the content of the archives.
-	sources, err := hashFiles(root, "e2e/image/pause", "e2e/image/hello", "e2e/buildcache/archive.go")
+	sources, err := hashFiles(root, "nodeimage/pause", "nodeimage/hello", "e2e/buildcache/archive.go")
 	if err != nil {
 		return part{}, err
 	}
@@ -62,7 +62,7 @@ func makeContainers(ctx context.Context, log io.Writer, root, dir string) error 
 	var images []image
 	for _, name := range []string{"pause", "hello"} {
 		program := filepath.Join(dir, name)
-		if err := compile(ctx, log, root, "./e2e/image/"+name, program); err != nil {
+		if err := compile(ctx, log, root, "./nodeimage/"+name, program); err != nil {
 			return err
 		}
 		content, err := os.ReadFile(program)

@@ -11,7 +11,7 @@ import (
 
 const (
 	dockerfile = "Dockerfile.image"
-	nodeFiles  = "e2e/image"
+	nodeFiles  = "nodeimage"
 	// nodeRecipe is the version of the procedure that builds the image; it is part of
 	// the key.
 	nodeRecipe = "1"

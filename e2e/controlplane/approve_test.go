@@ -21,9 +21,9 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube"
+	"drover/kube/approve"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/approve"
 	"drover/pools/resolve"
 )
 

@@ -11,10 +11,10 @@ import (
 	"drover/cmd/drover/host/bundle"
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube"
+	"drover/kube/inspect"
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/kube"
-	"drover/pools/kube/inspect"
 )
 
 // hostFarm runs a farm whose hosts are objects of the cluster.

@@ -9,8 +9,8 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
-	"drover/pools/kube"
-	"drover/pools/kube/externalhost"
+	"drover/kube"
+	"drover/kube/externalhost"
 )
 
 // testHostRights tries the credentials of a host, and those of drover, with real calls.

@@ -17,9 +17,9 @@ import (
 	"drover/e2e/buildcache"
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube"
 	"drover/pools"
 	"drover/pools/config/externalhost"
-	"drover/pools/kube"
 )
 
 const hostsRBAC = "../../deploy/hosts-rbac.yaml"

@@ -12,9 +12,9 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube"
+	"drover/kube/inspect"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/inspect"
 )
 
 // findings returns the findings of a cluster as text, and their number.

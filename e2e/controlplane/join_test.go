@@ -24,10 +24,10 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube"
+	"drover/kube/cluster"
+	"drover/kube/node"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/cluster"
-	"drover/pools/kube/node"
 	"drover/pools/resolve"
 )
 

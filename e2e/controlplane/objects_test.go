@@ -16,11 +16,11 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube/cluster"
+	"drover/kube/objects"
 	"drover/pools"
 	"drover/pools/config"
-	configobjects "drover/pools/config/objects"
-	"drover/pools/kube/cluster"
-	"drover/pools/kube/objects"
+	"drover/pools/config/declared"
 	"drover/pools/resolve"
 )
 
@@ -70,7 +70,7 @@ func (s *site) start() (stop func()) {
 	if err := os.WriteFile(path, []byte(cmp.Or(s.config, siteConfig)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	last, err := configobjects.Load(s.file, "drover")
+	last, err := declared.Load(s.file, "drover")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +84,8 @@ func (s *site) start() (stop func()) {
 			defer s.mu.Unlock()
 			return s.boot
 		},
-		Changed: func(c configobjects.Choice) {
-			if err := configobjects.Save(s.file, "drover", c.InForce); err != nil {
+		Changed: func(c declared.Choice) {
+			if err := declared.Save(s.file, "drover", c.InForce); err != nil {
 				t.Error(err)
 			}
 			if s.changed != nil {

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"drover/e2e/controlplane"
+	"drover/kube"
+	"drover/kube/cluster"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/cluster"
 	"drover/pools/resolve"
 )
 
@@ -135,7 +135,7 @@ func joinAll(t *testing.T, c *kube.Clusters, cluster, prefix, bootID string, n i
 
 // testOutage turns one tenant's API server into a black hole while its nodes join.
 // The other tenant's nodes join as before (that they wait for nothing is tested in
-// pools/kube, without a clock); its own do when it is back.
+// kube, without a clock); its own do when it is back.
 func testOutage(t *testing.T, a, b *controlplane.Cluster) {
 	h := newHole(t, a.Endpoint())
 	c := &kube.Clusters{}

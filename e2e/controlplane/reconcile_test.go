@@ -10,8 +10,8 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube"
 	"drover/pools"
-	"drover/pools/kube"
 	"drover/pools/resolve"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/internal/wait"
+	"drover/kube"
+	"drover/kube/cluster"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/cluster"
 	"drover/pools/resolve"
-	"drover/pools/wait"
 )
 
 // renew renews the Lease of a Node, as its kubelet does.

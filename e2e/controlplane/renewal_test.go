@@ -14,11 +14,11 @@ import (
 
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
+	"drover/kube"
+	"drover/kube/cluster"
+	"drover/kube/credentials"
+	"drover/kube/inspect"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/cluster"
-	"drover/pools/kube/credentials"
-	"drover/pools/kube/inspect"
 )
 
 // clock is a clock that can be put forward.

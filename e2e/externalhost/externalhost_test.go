@@ -25,9 +25,9 @@ import (
 	"drover/e2e/fixture"
 	"drover/e2e/manual"
 	"drover/e2e/netns"
+	"drover/kube"
+	hosts "drover/kube/externalhost"
 	"drover/pools"
-	"drover/pools/kube"
-	hosts "drover/pools/kube/externalhost"
 )
 
 // inside says that this process is in a network namespace of its own, and has the folders

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 // Tenant is a cluster whose control plane drover runs, as its administrator sees it.

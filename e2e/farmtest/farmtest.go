@@ -10,7 +10,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/resolve"
-	"drover/pools/state"
+	"drover/state"
 )
 
 // Open returns the state and the live farm of a config, in a new directory. That is the

@@ -16,7 +16,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
-	"drover/pools/kube/hosted"
+	"drover/tenants"
 )
 
 // annotate writes annotations of an object of the admin cluster; null removes one.
@@ -36,21 +36,21 @@ func (f *farm) annotate(t *testing.T, resource, name string, notes map[string]st
 }
 
 // notReady waits until a tenant is not Ready, with a reason and a part of its message.
-func (f *farm) notReady(tenant, reason, message string) hosted.Status {
+func (f *farm) notReady(tenant, reason, message string) tenants.Status {
 	f.t.Helper()
-	return f.until(tenant, "not Ready: "+reason+": "+message, func(s hosted.Status) bool {
-		c := s.Condition(hosted.Ready)
+	return f.until(tenant, "not Ready: "+reason+": "+message, func(s tenants.Status) bool {
+		c := s.Condition(tenants.Ready)
 		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == reason && strings.Contains(c.Message, message)
 	})
 }
 
 // wantRunning fails the test unless the API server is the process of before, and answers.
-func (f *farm) wantRunning(t *testing.T, pid int, s hosted.Status) {
+func (f *farm) wantRunning(t *testing.T, pid int, s tenants.Status) {
 	t.Helper()
 	if now := f.kubelet.pid("kube-apiserver"); now != pid || pid == 0 {
 		t.Errorf("the API server was process %d, and is %d", pid, now)
 	}
-	if c := s.Condition(hosted.Available); c == nil || c.Status != metav1.ConditionTrue || s.Version != version {
+	if c := s.Condition(tenants.Available); c == nil || c.Status != metav1.ConditionTrue || s.Version != version {
 		t.Errorf("version %s, %+v; want the control plane to run on", s.Version, c)
 	}
 }
@@ -114,10 +114,10 @@ type history struct {
 	ready []metav1.Condition
 }
 
-func (h *history) add(tenant string, s hosted.Status) {
+func (h *history) add(tenant string, s tenants.Status) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c := s.Condition(hosted.Ready); tenant == h.tenant && c != nil {
+	if c := s.Condition(tenants.Ready); tenant == h.tenant && c != nil {
 		h.ready = append(h.ready, *c)
 	}
 }
@@ -143,7 +143,7 @@ func (h *history) want(t *testing.T, since metav1.Time) {
 // stays Available.
 func (f *farm) testReadyStays(t *testing.T, tenant pools.Cluster) {
 	s := f.ready("tenant-a", version)
-	since := s.Condition(hosted.Ready).LastTransitionTime
+	since := s.Condition(tenants.Ready).LastTransitionTime
 	time.Sleep(time.Until(since.Add(1100 * time.Millisecond))) // conditions have whole seconds
 	f.stop()
 	seen := &history{tenant: "tenant-a"}
@@ -154,7 +154,7 @@ func (f *farm) testReadyStays(t *testing.T, tenant pools.Cluster) {
 	other := outside("tenant-b")
 	f.controller.Set([]pools.Cluster{tenant, other})
 	f.notReady("tenant-b", "Starting", "")
-	f.until("tenant-a", "a round", func(s hosted.Status) bool { return s.Endpoint != "" })
+	f.until("tenant-a", "a round", func(s tenants.Status) bool { return s.Endpoint != "" })
 
 	edited := with(tenant, func(cp *pools.ControlPlane) { cp.CertSANs = []string{"edited.example.org"} })
 	f.controller.Set([]pools.Cluster{edited, other})
@@ -198,7 +198,7 @@ func (f *farm) testBrokenEarly(t *testing.T, tenant pools.Cluster) {
 	f.start()
 	f.controller.Set([]pools.Cluster{tenant})
 	f.notReady("tenant-a", "Error", `the Service "tenant-a-api" is one of the tenant "tenant-x"`)
-	s := f.until("tenant-a", "its Node is counted", func(s hosted.Status) bool { return s.Nodes == 1 })
+	s := f.until("tenant-a", "its Node is counted", func(s tenants.Status) bool { return s.Nodes == 1 })
 	f.wantRunning(t, pid, s)
 	if err := admin.CoreV1().Nodes().Delete(t.Context(), "n3", metav1.DeleteOptions{}); err != nil {
 		t.Error(err)

@@ -29,7 +29,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	defaults "drover/pools/config/controlplane"
-	"drover/pools/kube/hosted"
+	"drover/tenants"
 )
 
 const (
@@ -115,15 +115,15 @@ type farm struct {
 	people     kubernetes.Interface // its administrator's
 	drover     string               // file of drover's kubeconfig
 	restricted *rest.Config         // drover's
-	controller *hosted.Controller
+	controller *tenants.Controller
 	stop       func() // ends the controller
 	kubelet    *kubelet
 	declared   string       // the tenant that has an object
 	live       *config.Live // the farm with objects; nil: tests set the tenants
 
-	onStatus  func(tenant string, s hosted.Status) // of the next controller
-	adminFile string                               // its kubeconfig; "": restricted
-	now       func() time.Time                     // its clock; nil: as usual
+	onStatus  func(tenant string, s tenants.Status) // of the next controller
+	adminFile string                                // its kubeconfig; "": restricted
+	now       func() time.Time                      // its clock; nil: as usual
 }
 
 func testHosted(t *testing.T) {
@@ -252,7 +252,7 @@ func (f *farm) startKubelet() {
 
 // start starts a controller.
 func (f *farm) start() {
-	f.controller = &hosted.Controller{
+	f.controller = &tenants.Controller{
 		Admin: func() (*rest.Config, error) { return f.restricted, nil }, Namespace: namespace, Identity: rand.Text(), OnStatus: f.onStatus, Now: f.now,
 		RBAC: func(pools.Cluster) []byte { return deploy.Manifest(deploy.Rights{Approve: true}) },
 		Log:  slog.New(slog.NewTextHandler(f.t.Output(), nil)),
@@ -261,7 +261,7 @@ func (f *farm) start() {
 		f.followObjects()
 	}
 	if f.adminFile != "" {
-		f.controller.Admin = hosted.AdminFile(f.adminFile)
+		f.controller.Admin = tenants.AdminFile(f.adminFile)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -306,7 +306,7 @@ func with(c pools.Cluster, change func(*pools.ControlPlane)) pools.Cluster {
 
 // until waits until the status of a tenant is as wanted, in its object too if it has one, and
 // returns it.
-func (f *farm) until(tenant, what string, reached func(hosted.Status) bool) (s hosted.Status) {
+func (f *farm) until(tenant, what string, reached func(tenants.Status) bool) (s tenants.Status) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 3*time.Minute)
 	defer cancel()
@@ -321,10 +321,10 @@ func (f *farm) until(tenant, what string, reached func(hosted.Status) bool) (s h
 	return s
 }
 
-func (f *farm) ready(tenant, version string) hosted.Status {
+func (f *farm) ready(tenant, version string) tenants.Status {
 	f.t.Helper()
-	return f.until(tenant, "tenant ready in "+version, func(s hosted.Status) bool {
-		c := s.Condition(hosted.Ready)
+	return f.until(tenant, "tenant ready in "+version, func(s tenants.Status) bool {
+		c := s.Condition(tenants.Ready)
 		return c != nil && c.Status == metav1.ConditionTrue && s.Version == version
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drover/e2e/fixture"
-	"drover/pools/kube/hosted/pki"
+	"drover/tenants/pki"
 )
 
 // testKonnectivity checks that the API server reaches a node through an agent alone, that

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 // kubelet runs the pods of a namespace as processes of this host, without containers: it

@@ -15,7 +15,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
-	"drover/pools/kube/hosted"
+	"drover/tenants"
 )
 
 // testSteady checks that a second controller waits while the first one has the Lease, and that it
@@ -78,12 +78,12 @@ func (f *farm) testVersions(t *testing.T, tenant pools.Cluster) {
 		{"v1.39.0", "more than one minor version up; go to a v1.38 first"},
 	} {
 		f.controller.Set([]pools.Cluster{with(tenant, func(cp *pools.ControlPlane) { cp.Version = wrong.version })})
-		s := f.until("tenant-a", wrong.version+" is refused", func(s hosted.Status) bool {
-			c := s.Condition(hosted.VersionAccepted)
-			r := s.Condition(hosted.Ready)
+		s := f.until("tenant-a", wrong.version+" is refused", func(s tenants.Status) bool {
+			c := s.Condition(tenants.VersionAccepted)
+			r := s.Condition(tenants.Ready)
 			return c != nil && strings.Contains(c.Message, wrong.why) && r.Status == metav1.ConditionFalse && r.Reason == "VersionUnreachable"
 		})
-		if c := s.Condition(hosted.Available); c.Status != metav1.ConditionTrue || s.Version != version {
+		if c := s.Condition(tenants.Available); c.Status != metav1.ConditionTrue || s.Version != version {
 			t.Errorf("%s: version %s, %+v; want the one before to run on", wrong.version, s.Version, c)
 		}
 	}
@@ -94,8 +94,8 @@ func (f *farm) testVersions(t *testing.T, tenant pools.Cluster) {
 	}
 
 	f.controller.Set([]pools.Cluster{with(tenant, func(cp *pools.ControlPlane) { cp.Version = "v1.38.0" })})
-	f.until("tenant-a", "v1.38.0 does not start", func(s hosted.Status) bool {
-		c := s.Condition(hosted.Ready)
+	f.until("tenant-a", "v1.38.0 does not start", func(s tenants.Status) bool {
+		c := s.Condition(tenants.Ready)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "kube-apiserver:v1.38.0 not found")
 	})
 	f.controller.Set([]pools.Cluster{tenant})
@@ -154,7 +154,7 @@ func (f *farm) testAdoption(t *testing.T, tenant pools.Cluster) {
 		}
 	}
 	f.declare(t, "tenant-a")
-	f.until("tenant-a", "its number is the one of before", func(s hosted.Status) bool { return s.VNI == 100 })
+	f.until("tenant-a", "its number is the one of before", func(s tenants.Status) bool { return s.VNI == 100 })
 	// The data are there, and the credentials of before are good.
 	if _, err := f.admin.KubectlAs(t.Context(), drover, nil, "get", "nodes"); err != nil {
 		t.Error(err)
@@ -184,7 +184,7 @@ func (f *farm) objects(t *testing.T) string {
 func (f *farm) testSecond(t *testing.T, tenant pools.Cluster) {
 	second := with(cluster("tenant-b"), func(cp *pools.ControlPlane) { cp.Endpoint.Address = netip.MustParseAddr("10.231.0.3") })
 	f.controller.Set([]pools.Cluster{tenant, second})
-	s := f.until("tenant-b", "tenant-b has its number", func(s hosted.Status) bool { return s.VNI != 0 })
+	s := f.until("tenant-b", "tenant-b has its number", func(s tenants.Status) bool { return s.VNI != 0 })
 	if s.VNI != 101 {
 		t.Errorf("VNI %d, want 101", s.VNI)
 	}
@@ -216,8 +216,8 @@ func (f *farm) testLostKey(t *testing.T, tenant pools.Cluster) {
 	}
 	again := with(tenant, func(cp *pools.ControlPlane) { cp.CertSANs = []string{"other.example.org"} }) // a round at once
 	f.controller.Set([]pools.Cluster{again})
-	f.until("tenant-a", "the lost key is reported", func(s hosted.Status) bool {
-		c := s.Condition(hosted.Ready)
+	f.until("tenant-a", "the lost key is reported", func(s tenants.Status) bool {
+		c := s.Condition(tenants.Ready)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, `the Secret "tenant-a-ca" is gone`)
 	})
 	restored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: kept.Name, Labels: kept.Labels, Annotations: kept.Annotations}, Data: kept.Data}

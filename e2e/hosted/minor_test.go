@@ -11,7 +11,7 @@ import (
 	"drover/e2e/buildcache"
 	"drover/e2e/fixture"
 	"drover/pools"
-	"drover/pools/kube/hosted"
+	"drover/tenants"
 )
 
 const (
@@ -63,8 +63,8 @@ func testMinorUpdate(t *testing.T) {
 
 	missing := version + "9" // no such image, and the etcd of this minor version
 	f.controller.Set([]pools.Cluster{with(tenant, func(cp *pools.ControlPlane) { cp.Version = missing })})
-	f.until("tenant-a", missing+" does not start", func(s hosted.Status) bool {
-		c := s.Condition(hosted.Ready)
+	f.until("tenant-a", missing+" does not start", func(s tenants.Status) bool {
+		c := s.Condition(tenants.Ready)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "kube-apiserver:"+missing+" not found")
 	})
 	f.controller.Set([]pools.Cluster{tenant})
@@ -83,8 +83,8 @@ func testMinorUpdate(t *testing.T) {
 	})
 	f.wantKubeadmJoin(t, administrator, "10.231.0.2:6443")
 	f.controller.Set([]pools.Cluster{tenant})
-	f.until("tenant-a", "the version before is refused", func(s hosted.Status) bool {
-		c := s.Condition(hosted.Ready)
+	f.until("tenant-a", "the version before is refused", func(s tenants.Status) bool {
+		c := s.Condition(tenants.Ready)
 		return c != nil && c.Reason == "VersionUnreachable"
 	})
 }

@@ -20,11 +20,11 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"drover/e2e/fixture"
+	kubecluster "drover/kube/cluster"
+	"drover/kube/objects"
 	"drover/pools"
 	"drover/pools/config"
-	configobjects "drover/pools/config/objects"
-	kubecluster "drover/pools/kube/cluster"
-	"drover/pools/kube/objects"
+	"drover/pools/config/declared"
 )
 
 // noNodes is a store without nodes.
@@ -35,8 +35,8 @@ func (noNodes) ChangeNodes([]pools.PoolNode, []string) error { return nil }
 
 // followObjects gives the objects in force to the controller, as drover serve does.
 func (f *farm) followObjects() {
-	key := func(tenant string) configobjects.Key {
-		return configobjects.Key{Kind: pools.KindTenant, Name: tenant}
+	key := func(tenant string) declared.Key {
+		return declared.Key{Kind: pools.KindTenant, Name: tenant}
 	}
 	f.controller.Generation = func(tenant string) int64 {
 		if o := f.live.Objects().Find(key(tenant)); o != nil {
@@ -67,7 +67,7 @@ func (f *farm) watchObjects(t *testing.T) (stop func()) {
 	f.start()
 	w := &objects.Watcher{
 		Cluster: kubecluster.NewAdmin(f.admin.Admin, time.Now), Namespace: namespace, Farm: live, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Changed: func(configobjects.Choice) { f.controller.Set(live.Farm().Clusters()) },
+		Changed: func(declared.Choice) { f.controller.Set(live.Farm().Clusters()) },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
-	"drover/pools/kube/hosted"
+	"drover/tenants"
 )
 
 // left returns the names of all that the admin cluster has of a tenant, as a list of words.
@@ -166,7 +166,7 @@ func (f *farm) testAddressStays(t *testing.T, tenant pools.Cluster) {
 	if _, err := f.people.CoreV1().Services(namespace).Patch(t.Context(), "lb-api", types.MergePatchType, []byte(given), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	f.until("lb", "it has the address", func(s hosted.Status) bool { return s.Endpoint == "10.231.0.5:6443" })
+	f.until("lb", "it has the address", func(s tenants.Status) bool { return s.Endpoint == "10.231.0.5:6443" })
 	if got := f.note(t, "lb-ca", "drover.dev/endpoint-address"); got != "10.231.0.5" {
 		t.Errorf("the address %s is noted", got)
 	}

@@ -17,8 +17,8 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
-	"drover/pools/kube/hosted"
-	"drover/pools/kube/hosted/pki"
+	"drover/tenants"
+	"drover/tenants/pki"
 )
 
 // served returns the certificate that the tenant's API server serves.
@@ -64,8 +64,8 @@ func (f *farm) testEndpoint(t *testing.T, tenant pools.Cluster) {
 	for _, at := range []netip.Addr{otherAddress, address} {
 		endpoint := netip.AddrPortFrom(at, 6443).String()
 		f.controller.Set([]pools.Cluster{with(tenant, func(cp *pools.ControlPlane) { cp.Endpoint.Address = at })})
-		f.until("tenant-a", "ready at "+endpoint, func(s hosted.Status) bool {
-			c := s.Condition(hosted.Ready)
+		f.until("tenant-a", "ready at "+endpoint, func(s tenants.Status) bool {
+			c := s.Condition(tenants.Ready)
 			return c != nil && c.Status == metav1.ConditionTrue && s.Endpoint == endpoint
 		})
 		for _, server := range []string{endpoint, netip.AddrPortFrom(at, 8132).String()} {

@@ -17,8 +17,8 @@ import (
 	"drover/deploy"
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
-	"drover/pools/kube/apply"
-	"drover/pools/kube/hosted/manifests"
+	"drover/kube/apply"
+	"drover/tenants/manifests"
 )
 
 // testRights tries what drover may not do in the admin cluster, and asks the API server for

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drover/e2e/fixture"
-	"drover/pools/kube/hosted"
+	"drover/tenants"
 )
 
 // declare makes the object of a tenant. From then on [farm.until] asks it too.
@@ -35,12 +35,12 @@ func (f *farm) forget(t *testing.T, tenant string) {
 }
 
 // stored returns the status in the object of a tenant.
-func (f *farm) stored(tenant string) (s hosted.Status, err error) {
+func (f *farm) stored(tenant string) (s tenants.Status, err error) {
 	text, err := f.admin.Kubectl(f.t.Context(), nil, "get", "tenants.drover.dev", tenant, "-n", namespace, "-o", "json")
 	if err != nil {
 		return s, err
 	}
-	object := struct{ Status *hosted.Status }{&s}
+	object := struct{ Status *tenants.Status }{&s}
 	return s, json.Unmarshal([]byte(text), &object)
 }
 
@@ -57,7 +57,7 @@ func (f *farm) testStatus(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	for i, name := range []string{"etcd", "kube-apiserver", "konnectivity-server", "kube-controller-manager", "kube-scheduler"} {
-		if i >= len(s.Parts) || s.Parts[i] != (hosted.Part{Name: name, Ready: true}) {
+		if i >= len(s.Parts) || s.Parts[i] != (tenants.Part{Name: name, Ready: true}) {
 			t.Errorf("part %d of %+v, want %s, ready", i, s.Parts, name)
 		}
 	}
@@ -72,7 +72,7 @@ func (f *farm) testStatus(t *testing.T) {
 	if got, want := fmt.Sprint(names), "[apiserver apiserver-kubelet-client ca controller-manager front-proxy-ca front-proxy-client konnectivity konnectivity-client scheduler]"; got != want {
 		t.Errorf("certificates %s, want %s", got, want)
 	}
-	for kind, want := range map[string]metav1.ConditionStatus{hosted.Ready: "True", hosted.Available: "True", hosted.VersionAccepted: "True", hosted.AgentsConnected: "False"} {
+	for kind, want := range map[string]metav1.ConditionStatus{tenants.Ready: "True", tenants.Available: "True", tenants.VersionAccepted: "True", tenants.AgentsConnected: "False"} {
 		if c := s.Condition(kind); c == nil || c.Status != want || c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
 			t.Errorf("condition %s is %+v, want %s", kind, c, want)
 		}

@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drover/e2e/fixture"
+	"drover/kube"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/hosted"
+	"drover/tenants"
 )
 
 func (f *farm) testAdministrator(t *testing.T) {
-	text, err := hosted.Kubeconfig(t.Context(), f.load(f.admin.Admin), namespace, "tenant-a")
+	text, err := tenants.Kubeconfig(t.Context(), f.load(f.admin.Admin), namespace, "tenant-a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func (f *farm) testAdministrator(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Unauthorized") {
 		t.Errorf("the admin cluster answers the tenant's administrator: %v", err)
 	}
-	if _, err := hosted.Kubeconfig(t.Context(), f.load(f.admin.Admin), namespace, "none"); err == nil || !strings.Contains(err.Error(), "there is no Secret farm/none-admin") {
+	if _, err := tenants.Kubeconfig(t.Context(), f.load(f.admin.Admin), namespace, "none"); err == nil || !strings.Contains(err.Error(), "there is no Secret farm/none-admin") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -104,16 +104,16 @@ func (f *farm) testAgents(t *testing.T) {
 	f.stop() // the next round comes in 30 seconds, or with a new controller
 	f.start()
 	f.controller.Set([]pools.Cluster{cluster("tenant-a")})
-	f.until("tenant-a", "the status says that no agent is connected", func(s hosted.Status) bool {
-		c := s.Condition(hosted.AgentsConnected)
+	f.until("tenant-a", "the status says that no agent is connected", func(s tenants.Status) bool {
+		c := s.Condition(tenants.AgentsConnected)
 		return c != nil && c.Reason == "NoAgent" && s.Nodes == 1 && s.NodesReady == 0
 	})
 	const ready = `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}`
 	if _, err := admin.CoreV1().Pods("kube-system").Patch(t.Context(), pod, types.StrategicMergePatchType, []byte(ready), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	f.until("tenant-a", "an agent is connected", func(s hosted.Status) bool {
-		c := s.Condition(hosted.AgentsConnected)
+	f.until("tenant-a", "an agent is connected", func(s tenants.Status) bool {
+		c := s.Condition(tenants.AgentsConnected)
 		return c != nil && c.Status == metav1.ConditionTrue && s.Agents == 1
 	})
 	if err := admin.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {

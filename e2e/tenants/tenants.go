@@ -33,7 +33,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drover/e2e/farm"
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 // Version is the version of Kubernetes of the tenants: that of the lab.

@@ -10,10 +10,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"drover/kube/apply"
 	"drover/pools"
 	"drover/pools/config/controlplane"
-	"drover/pools/kube/apply"
-	"drover/pools/kube/hosted/manifests"
+	"drover/tenants/manifests"
 )
 
 // TestSeparate: each program of a tenant's pod is in one of the separate pods, with the

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"drover/internal/unitfile"
 	"drover/pools"
 	"drover/pools/crontab"
-	"drover/pools/unitfile"
 )
 
 // The files of drover's own.

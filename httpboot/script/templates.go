@@ -13,8 +13,8 @@ import (
 	"strings"
 	"text/template"
 
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/resolve"
 )
 

@@ -23,7 +23,7 @@ import (
 	"slices"
 	"strings"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // Info describes a file in the directory of loaders.

@@ -11,7 +11,7 @@ import (
 	"io"
 	"os"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // maxSize bounds a loader, in bytes. GRUB with all its modules has 4 MB.

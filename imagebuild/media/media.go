@@ -27,7 +27,7 @@ import (
 	"github.com/diskfs/go-diskfs/filesystem/iso9660"
 	"github.com/diskfs/go-diskfs/partition/gpt"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // Format is a kind of boot medium for UEFI.

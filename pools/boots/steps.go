@@ -63,9 +63,9 @@ var steps = [...]StepInfo{
 	{StepSwitch, ByNode, "cmd/drover-init", "about to start the init of the root image", false},
 	{StepOnline, ByNode, "cmd/drover-init", "join agent runs in the root image", false},
 	{StepToken, ByServer, "httpboot", "join token minted and signed", false},
-	{StepCSR, ByCluster, "pools/kube", "certificate request of the kubelet approved", false},
+	{StepCSR, ByCluster, "kube", "certificate request of the kubelet approved", false},
 	{StepJoined, ByNode, "cmd/drover-init", "kubeadm join succeeded", false},
-	{StepReady, ByCluster, "pools/kube", "Node is Ready", false},
+	{StepReady, ByCluster, "kube", "Node is Ready", false},
 }
 
 // ranks has the index of each step in the order of a boot.

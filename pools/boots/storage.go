@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"drover/internal/wait"
 	"drover/pools"
-	"drover/pools/wait"
 )
 
 // ErrUnavailable is the error of a [Storage] that cannot store changes at present: the

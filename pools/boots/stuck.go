@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"drover/internal/wait"
 	"drover/pools"
-	"drover/pools/wait"
 )
 
 // Stuck describes a boot that makes no progress: its next step takes much longer

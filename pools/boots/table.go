@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"drover/internal/wait"
 	"drover/pools"
 	"drover/pools/resolve"
-	"drover/pools/wait"
 )
 
 // FirmwarePhase is the longest time from a DISCOVER to the boot script, and without

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // Bounds of one timeline.

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"time"
 
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/config/added"
 	"drover/pools/config/include"
 	"drover/pools/resolve"

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/config/access"
+	"drover/pools/config/declared"
 	"drover/pools/config/include"
-	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
 
@@ -50,9 +50,9 @@ type Live struct {
 	store    NodeStore
 	mu       sync.Mutex // held by changes
 	file     decoded
-	desired  []*objects.Object              // the newest versions
-	choice   atomic.Pointer[objects.Choice] // of them, and of the versions that were in force before
-	refitted atomic.Bool                    // see [Live.Refitted]
+	desired  []*declared.Object              // the newest versions
+	choice   atomic.Pointer[declared.Choice] // of them, and of the versions that were in force before
+	refitted atomic.Bool                     // see [Live.Refitted]
 	checked  resolve.Checked
 	started  pools.Server
 	ipv4     bool                                 // there was a subnet of IPv4 at the start
@@ -66,10 +66,10 @@ type Live struct {
 // NewLive reads the config of source and the nodes of store. If the file is refused, the copy
 // of its last good content is put in force, where source has one; last are the objects that
 // were in force when the last server ended.
-func NewLive(source Source, store NodeStore, last ...*objects.Object) (*Live, error) {
+func NewLive(source Source, store NodeStore, last ...*declared.Object) (*Live, error) {
 	l := &Live{source: source, store: store, desired: last}
 	l.copy.Path, l.copy.Mode, l.copy.Patience = source.Copy, 0o600, copyPatience
-	l.choice.Store(&objects.Choice{InForce: last})
+	l.choice.Store(&declared.Choice{InForce: last})
 	return l, l.Reload()
 }
 

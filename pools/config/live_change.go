@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"drover/pools"
-	"drover/pools/config/objects"
+	"drover/pools/config/declared"
 	"drover/pools/resolve"
 )
 
@@ -113,7 +113,7 @@ func (l *Live) change(changes []pools.NodeChange) error {
 	l.swap(checked)
 	if c := l.Objects(); len(c.Wrong)+len(c.Kept) > 0 {
 		// The change may have made room for objects; if not, nothing is different.
-		if l.refit() == nil && !slices.EqualFunc(c.InForce, l.Objects().InForce, (*objects.Object).Same) {
+		if l.refit() == nil && !slices.EqualFunc(c.InForce, l.Objects().InForce, (*declared.Object).Same) {
 			l.refitted.Store(true)
 		}
 	}

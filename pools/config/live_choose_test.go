@@ -10,7 +10,7 @@ import (
 
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/config/objects"
+	"drover/pools/config/declared"
 )
 
 // randomSpecs makes one of a few specs of a small farm, of which some are wrong, and some in
@@ -55,7 +55,7 @@ func TestRandomFarms(t *testing.T) {
 	if err := os.WriteFile("drover.yaml", []byte(objectsConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start := func(last ...*objects.Object) *config.Live {
+	start := func(last ...*declared.Object) *config.Live {
 		t.Helper()
 		l, err := config.NewLive(config.Source{File: "drover.yaml"}, &memory{nodes: map[string]pools.PoolNode{}}, last...)
 		if err != nil {
@@ -63,10 +63,10 @@ func TestRandomFarms(t *testing.T) {
 		}
 		return l
 	}
-	fits := func(all []*objects.Object) bool { return len(start(all...).Objects().InForce) == len(all) }
+	fits := func(all []*declared.Object) bool { return len(start(all...).Objects().InForce) == len(all) }
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		l, desired := start(), map[string]*objects.Object{}
+		l, desired := start(), map[string]*declared.Object{}
 		for round := range 8 {
 			for range 1 + r.IntN(12) {
 				name := randomNames[r.IntN(len(randomNames))]
@@ -101,10 +101,10 @@ func TestRandomFarms(t *testing.T) {
 }
 
 // checkLeftOut reports the changes that are left out and fit beside what is in force.
-func checkLeftOut(t *testing.T, place string, all []*objects.Object, got objects.Choice, fits func([]*objects.Object) bool) {
+func checkLeftOut(t *testing.T, place string, all []*declared.Object, got declared.Choice, fits func([]*declared.Object) bool) {
 	t.Helper()
-	others := func(k objects.Key) []*objects.Object {
-		return slices.DeleteFunc(slices.Clone(got.InForce), func(o *objects.Object) bool { return o.Key == k })
+	others := func(k declared.Key) []*declared.Object {
+		return slices.DeleteFunc(slices.Clone(got.InForce), func(o *declared.Object) bool { return o.Key == k })
 	}
 	for _, o := range all {
 		if errs, wrong := got.Wrong[o.Key]; wrong && (len(errs) == 0 || fits(append(others(o.Key), o))) {
@@ -120,13 +120,13 @@ func checkLeftOut(t *testing.T, place string, all []*objects.Object, got objects
 	}
 }
 
-func summary(c objects.Choice) string {
+func summary(c declared.Choice) string {
 	text := ""
 	for _, o := range c.InForce {
 		text += fmt.Sprintf("%s %s, ", o, o.Spec)
 	}
 	text += fmt.Sprint("kept ", c.Kept)
-	for _, k := range slices.SortedFunc(maps.Keys(c.Wrong), func(a, b objects.Key) int { return slices.Compare([]byte(a.String()), []byte(b.String())) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.Wrong), func(a, b declared.Key) int { return slices.Compare([]byte(a.String()), []byte(b.String())) }) {
 		text += fmt.Sprintf("; %s: %v", k, c.Wrong[k])
 	}
 	return text
@@ -154,7 +154,7 @@ func TestRenamed(t *testing.T) {
 func TestPartners(t *testing.T) {
 	l, _ := liveObjects(t, objectsConfig)
 	set(t, l, "Subnet s@1", nil, object("Subnet s", 1, `{"cidr": "10.29.0.0/16", "router": "10.29.0.1"}`))
-	at := func(name, mac, ip string) *objects.Object {
+	at := func(name, mac, ip string) *declared.Object {
 		return object("Machine "+name, 1, fmt.Sprintf(`{"pool": "file", "macs": ["52:54:00:00:00:%s"], "ip": "10.29.0.%s"}`, mac, ip))
 	}
 	set(t, l, "Subnet s@1, Machine m2@1", map[string]string{"Machine m1": "10.29.0.1 is the router of"}, at("m1", "02", "1"), at("m2", "03", "2"))

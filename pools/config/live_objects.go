@@ -3,16 +3,16 @@ package config
 import (
 	"drover/pools"
 	"drover/pools/config/added"
+	"drover/pools/config/declared"
 	"drover/pools/config/include"
 	"drover/pools/config/mistake"
-	"drover/pools/config/objects"
 	"drover/pools/resolve"
 )
 
 // SetObjects puts objects of the admin cluster in force, beside the config file and the
 // nodes of the API. Of an object that is wrong, or in conflict, its last good version stays
 // in force. After an error, which is none of the objects', nothing is changed.
-func (l *Live) SetObjects(desired []*objects.Object) (objects.Choice, error) {
+func (l *Live) SetObjects(desired []*declared.Object) (declared.Choice, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.desired
@@ -38,7 +38,7 @@ func (l *Live) refit() error {
 }
 
 // Objects returns the objects in force, and what is wrong with others. It never blocks.
-func (l *Live) Objects() objects.Choice { return *l.choice.Load() }
+func (l *Live) Objects() declared.Choice { return *l.choice.Load() }
 
 // Check returns the error that [Live.Reload] would return for the text of a config, and changes
 // nothing.
@@ -55,7 +55,7 @@ func (l *Live) Check(text *include.Text) error {
 // built is a farm that can be put in force.
 type built struct {
 	file    decoded
-	choice  objects.Choice
+	choice  declared.Choice
 	checked resolve.Checked
 }
 
@@ -83,7 +83,7 @@ func (l *Live) build(file decoded, nodes []pools.PoolNode) (b built, err error) 
 	if l.Farm() != nil {
 		mayWait = l.Farm().Waits
 	}
-	b.choice, err = objects.Choose(desired, l.Objects().InForce, func(all []*objects.Object) (err error) {
+	b.choice, err = declared.Choose(desired, l.Objects().InForce, func(all []*declared.Object) (err error) {
 		b.checked, err = file.with(all, nodes, mayWait)
 		return err
 	})
@@ -108,7 +108,7 @@ func (l *Live) use(b built) {
 
 // lost returns the mistakes of objects that were in force, and can be so no more; nil if
 // there are none.
-func lost(c objects.Choice) error {
+func lost(c declared.Choice) error {
 	var errs mistake.Errors
 	for _, k := range c.Dropped {
 		errs = append(errs, c.Wrong[k]...)

@@ -9,7 +9,7 @@ import (
 	"drover/e2e/fixture"
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/config/objects"
+	"drover/pools/config/declared"
 	"drover/pools/resolve"
 )
 
@@ -21,17 +21,17 @@ pools:
 `
 
 // object returns an object with a spec in JSON. The name is that of its place: Machine m1.
-func object(name string, generation int64, spec string) *objects.Object {
+func object(name string, generation int64, spec string) *declared.Object {
 	kind, name, _ := strings.Cut(name, " ")
-	return objects.New(objects.Key{Kind: pools.ObjectKind(kind), Name: name}, generation, []byte(spec))
+	return declared.New(declared.Key{Kind: pools.ObjectKind(kind), Name: name}, generation, []byte(spec))
 }
 
-func machine(name, pool, mac, ip string) *objects.Object {
+func machine(name, pool, mac, ip string) *declared.Object {
 	return object("Machine "+name, 1, fmt.Sprintf(`{"pool": %q, "macs": ["52:54:00:00:00:%s"], "ip": "10.28.0.%s"}`, pool, mac, ip))
 }
 
 // liveObjects returns a live farm of a config.
-func liveObjects(t *testing.T, text string, last ...*objects.Object) (*config.Live, *memory) {
+func liveObjects(t *testing.T, text string, last ...*declared.Object) (*config.Live, *memory) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
@@ -47,7 +47,7 @@ func liveObjects(t *testing.T, text string, last ...*objects.Object) (*config.Li
 
 // set puts objects in force, and compares what is in force then, as "Machine m1@2", and
 // the words of wrong ones.
-func set(t *testing.T, l *config.Live, want string, wrong map[string]string, all ...*objects.Object) {
+func set(t *testing.T, l *config.Live, want string, wrong map[string]string, all ...*declared.Object) {
 	t.Helper()
 	c, err := l.SetObjects(all)
 	if err != nil {
@@ -67,7 +67,7 @@ func set(t *testing.T, l *config.Live, want string, wrong map[string]string, all
 	}
 	for k := range wrong {
 		kind, name, _ := strings.Cut(k, " ")
-		if c.Wrong[objects.Key{Kind: pools.ObjectKind(kind), Name: name}] == nil {
+		if c.Wrong[declared.Key{Kind: pools.ObjectKind(kind), Name: name}] == nil {
 			t.Errorf("%s is not wrong", k)
 		}
 	}
@@ -124,26 +124,26 @@ func TestWrongObjects(t *testing.T) {
 	web, m1, m2 := object("Pool web", 1, `{"image": "debian-12"}`), machine("m1", "web", "02", "12"), machine("m2", "web", "03", "13")
 	set(t, l, "Pool web@1, Machine m1@1", nil, web, m1)
 	for name, tt := range map[string]struct {
-		change []*objects.Object
+		change []*declared.Object
 		want   string
 		wrong  map[string]string
 	}{
-		"a new one": {[]*objects.Object{web, m1, m2, machine("x", "wbe", "04", "14")}, "Pool web@1, Machine m1@1, Machine m2@1",
+		"a new one": {[]*declared.Object{web, m1, m2, machine("x", "wbe", "04", "14")}, "Pool web@1, Machine m1@1, Machine m2@1",
 			map[string]string{"Machine x": `Machine x: node "x": unknown pool "wbe" (did you mean "web"?)`}},
-		"a changed one": {[]*objects.Object{object("Pool web", 2, `{"image": "debian-12", "tags": ["quite"]}`), m1}, "Pool web@1, Machine m1@1",
+		"a changed one": {[]*declared.Object{object("Pool web", 2, `{"image": "debian-12", "tags": ["quite"]}`), m1}, "Pool web@1, Machine m1@1",
 			map[string]string{"Pool web": `Pool web: pool "web": unknown tag "quite" (did you mean "quiet"?)`}},
-		"a MAC of one that was there, by a name before it": {[]*objects.Object{web, m1, machine("a1", "web", "02", "15")}, "Pool web@1, Machine m1@1",
+		"a MAC of one that was there, by a name before it": {[]*declared.Object{web, m1, machine("a1", "web", "02", "15")}, "Pool web@1, Machine m1@1",
 			map[string]string{"Machine a1": `MAC 52:54:00:00:00:02 is already that of node "a1" in Machine a1`}},
-		"a MAC of the file": {[]*objects.Object{web, m1, machine("a1", "web", "01", "15")}, "Pool web@1, Machine m1@1",
+		"a MAC of the file": {[]*declared.Object{web, m1, machine("a1", "web", "01", "15")}, "Pool web@1, Machine m1@1",
 			map[string]string{"Machine a1": `MAC 52:54:00:00:00:01 is already that of node "f1" in drover.yaml:5`}},
-		"an unknown key": {[]*objects.Object{web, m1, object("Machine y", 1, `{"pool": "web", "mac": "x"}`)}, "Pool web@1, Machine m1@1",
+		"an unknown key": {[]*declared.Object{web, m1, object("Machine y", 1, `{"pool": "web", "mac": "x"}`)}, "Pool web@1, Machine m1@1",
 			map[string]string{"Machine y": `unknown key "mac" (did you mean "macs"?)`}},
-		"a null":               {[]*objects.Object{web, m1, object("Machine y", 1, `null`)}, "Pool web@1, Machine m1@1", map[string]string{"Machine y": "not an object"}},
-		"two kinds":            {[]*objects.Object{web, m1, object("Tag quiet", 1, `{}`)}, "Pool web@1, Machine m1@1", map[string]string{"Tag quiet": `tag "quiet" is there twice, first in drover.yaml:3`}},
-		"a program":            {[]*objects.Object{web, m1, object("Machine y", 1, `{"pool": "web", "macs": ["52:54:00:00:00:04"], "ip": "10.28.0.14", "power": {"driver": "exec", "program": "/bin/sh"}}`)}, "Pool web@1, Machine m1@1", map[string]string{"Machine y": "programs of the server"}},
-		"a password":           {[]*objects.Object{web, m1, object("Chassis y", 1, `{"address": "a", "passwordFile": "../api.token", "pool": "web"}`)}, "Pool web@1, Machine m1@1", map[string]string{"Chassis y": `"../api.token" is not a file below`}},
-		"a file of the server": {[]*objects.Object{web, m1, object("Tag y", 1, `{"files": {"/etc/x": {"fromFile": "a.kubeconfig"}}}`)}, "Pool web@1, Machine m1@1", map[string]string{"Tag y": "files./etc/x: file a.kubeconfig: files of the server and Secrets are for its config file alone"}},
-		"what another needs": {[]*objects.Object{object("Tenant a", 1, `{}`), object("Pool web", 2, `{"image": "debian-12", "cluster": "a"}`), m1, m2}, "Pool web@1, Machine m1@1, Machine m2@1",
+		"a null":               {[]*declared.Object{web, m1, object("Machine y", 1, `null`)}, "Pool web@1, Machine m1@1", map[string]string{"Machine y": "not an object"}},
+		"two kinds":            {[]*declared.Object{web, m1, object("Tag quiet", 1, `{}`)}, "Pool web@1, Machine m1@1", map[string]string{"Tag quiet": `tag "quiet" is there twice, first in drover.yaml:3`}},
+		"a program":            {[]*declared.Object{web, m1, object("Machine y", 1, `{"pool": "web", "macs": ["52:54:00:00:00:04"], "ip": "10.28.0.14", "power": {"driver": "exec", "program": "/bin/sh"}}`)}, "Pool web@1, Machine m1@1", map[string]string{"Machine y": "programs of the server"}},
+		"a password":           {[]*declared.Object{web, m1, object("Chassis y", 1, `{"address": "a", "passwordFile": "../api.token", "pool": "web"}`)}, "Pool web@1, Machine m1@1", map[string]string{"Chassis y": `"../api.token" is not a file below`}},
+		"a file of the server": {[]*declared.Object{web, m1, object("Tag y", 1, `{"files": {"/etc/x": {"fromFile": "a.kubeconfig"}}}`)}, "Pool web@1, Machine m1@1", map[string]string{"Tag y": "files./etc/x: file a.kubeconfig: files of the server and Secrets are for its config file alone"}},
+		"what another needs": {[]*declared.Object{object("Tenant a", 1, `{}`), object("Pool web", 2, `{"image": "debian-12", "cluster": "a"}`), m1, m2}, "Pool web@1, Machine m1@1, Machine m2@1",
 			map[string]string{"Tenant a": `cluster "a" has no kubeconfig`, "Pool web": `pool "web": unknown cluster "a"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,11 +217,11 @@ func TestFileAndObjects(t *testing.T) {
 // TestStoredObjects: what is stored is read as it was.
 func TestStoredObjects(t *testing.T) {
 	path := t.TempDir() + "/objects.json"
-	if err := objects.Save(path, "farm", []*objects.Object{machine("m1", "file", "02", "12")}); err != nil {
+	if err := declared.Save(path, "farm", []*declared.Object{machine("m1", "file", "02", "12")}); err != nil {
 		t.Fatal(err)
 	}
 	fixture.WantMode(t, path, 0o600)
-	last, err := objects.Load(path, "farm")
+	last, err := declared.Load(path, "farm")
 	if err != nil || len(last) != 1 {
 		t.Fatalf("got %v, %v", last, err)
 	}
@@ -229,13 +229,13 @@ func TestStoredObjects(t *testing.T) {
 	if p := resolveMAC(l, "02"); p == nil || p.Node != "m1" {
 		t.Errorf("got %+v", p)
 	}
-	if last, err := objects.Load(path, "other"); len(last) > 0 || err != nil {
+	if last, err := declared.Load(path, "other"); len(last) > 0 || err != nil {
 		t.Errorf("another namespace: got %v, %v", last, err)
 	}
 	if err := os.WriteFile(path, []byte(`{"namespace": "farm", "objects": [{"kind": "Other"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := objects.Load(path, "farm"); err == nil {
+	if _, err := declared.Load(path, "farm"); err == nil {
 		t.Error("an unknown kind is no error")
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"net/netip"
 	"slices"
 
+	"drover/internal/ifaddr"
 	"drover/pools"
 	"drover/pools/config/added"
+	"drover/pools/config/declared"
 	"drover/pools/config/include"
 	"drover/pools/config/mistake"
-	"drover/pools/config/objects"
-	"drover/pools/ifaddr"
 	"drover/pools/resolve"
 )
 
@@ -54,12 +54,12 @@ func decodeText(t *include.Text) (d decoded) {
 
 // with returns the file's config with objects and the nodes of the API, checked. Nodes may wait
 // for what may be an object, as mayWait says; nil: none. It leaves d as it is.
-func (d decoded) with(all []*objects.Object, nodes []pools.PoolNode, mayWait func(name string) bool) (resolve.Checked, error) {
+func (d decoded) with(all []*declared.Object, nodes []pools.PoolNode, mayWait func(name string) bool) (resolve.Checked, error) {
 	c := d.Checked
 	if len(c.Lines) == 0 { // not YAML at all: there is nothing to check
 		return c, d.errs
 	}
-	errs := append(slices.Clip(d.errs), objects.Add(&c, all)...)
+	errs := append(slices.Clip(d.errs), declared.Add(&c, all)...)
 	nodes, c.Waiting = added.Waiting(&c.Config, nodes, mayWait)
 	c.Added, c.Shadowed = added.Shadowed(&c.Config, nodes)
 	k := newChecker(&c, errs)

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"slices"
 
+	"drover/internal/natural"
 	"drover/pools"
-	"drover/pools/natural"
 	"drover/web/answer"
 )
 

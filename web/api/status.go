@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"slices"
 
+	"drover/internal/wait"
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/pools/wait"
 	"drover/web/auth"
 )
 

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // minToken is how many characters an operator's own token must have. The

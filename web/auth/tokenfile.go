@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 )
 
 // stored is a token in the file.

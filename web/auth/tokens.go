@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 )
 
 // Bounds of tokens.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"drover/e2e/fixture"
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/web/auth"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"drover/pools/wait"
+	"drover/internal/wait"
 )
 
 // silence is the longest time without a word of a server that is there: it speaks every 15 s.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"drover/pools/natural"
+	"drover/internal/natural"
 	"drover/web/answer"
 	"drover/web/route"
 )

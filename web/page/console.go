@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/printable"
 	"drover/pools/boots"
-	"drover/pools/printable"
 	"drover/web/page/text"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/config/mistake"
-	"drover/pools/printable"
 	"drover/web/page/chassis"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"

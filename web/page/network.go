@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"
 	"drover/web/page/text"

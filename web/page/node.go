@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/pools/printable"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"
 	"drover/web/page/text"

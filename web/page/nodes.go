@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/web/answer"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"

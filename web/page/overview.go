@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/web/api"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/wait"
 	"drover/pools"
-	"drover/pools/wait"
 	"drover/web/answer"
 	"drover/web/auth"
 	"drover/web/page/snapshot"

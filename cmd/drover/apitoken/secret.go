@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // maxSecret bounds a file that holds a token, in bytes.

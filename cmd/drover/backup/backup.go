@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/pools/atomicfile"
-	"drover/pools/state"
-	"drover/pools/state/backup"
+	"drover/internal/atomicfile"
+	"drover/state"
+	"drover/state/backup"
 )
 
 // Commands returns the commands. version is that of this program.

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/internal/wait"
 	"drover/pools"
-	"drover/pools/state/backup"
-	"drover/pools/wait"
+	"drover/state/backup"
 	"drover/web/client"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/imagebuild"
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 const defaultImages = cli.DefaultState + "/images"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // Done is what a command has done to a resource.

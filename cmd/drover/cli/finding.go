@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // Finding is the result of a check of a host: a fault, or that there is none.

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli/jsonpath"
+	"drover/internal/printable"
 	"drover/pools/config/decode"
-	"drover/pools/printable"
 )
 
 // Output is the format of a command's output, from its flag --output.

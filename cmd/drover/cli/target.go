@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"drover/cmd/drover/cli/contexts"
-	"drover/cmd/drover/localserver"
+	"drover/server/localserver"
 	"drover/web/client"
 )
 

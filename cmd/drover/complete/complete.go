@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drover/pools/natural"
+	"drover/internal/natural"
 )
 
 // limit is the longest time for which a shell waits.

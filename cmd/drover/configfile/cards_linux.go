@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"drover/cmd/drover/cli/routes"
-	"drover/pools/ifaddr"
+	"drover/internal/ifaddr"
 )
 
 // card is a network card of this host with an IPv4 address.

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"drover/internal/natural"
+	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/config/access"
-	"drover/pools/natural"
-	"drover/pools/printable"
 	"drover/pools/resolve"
 )
 

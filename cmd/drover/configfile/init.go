@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/config"
 )
 

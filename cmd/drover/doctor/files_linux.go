@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/cmd/drover/server/certificate"
 	"drover/imagebuild"
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 	"drover/pools/resolve"
+	"drover/server/certificate"
 )
 
 // loaderFiles checks that there are loaders for the images of pools.

@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/server/certificate"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
 	"drover/imagebuild"
+	"drover/server/certificate"
 )
 
 // host is the host of a server that lacks nothing, in a namespace of its own, until a test

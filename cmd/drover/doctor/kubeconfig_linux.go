@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"time"
 
-	"drover/pools/atomicfile"
-	"drover/pools/kube/cluster"
+	"drover/internal/atomicfile"
+	"drover/kube/cluster"
 )
 
 // kubeconfigs checks the credentials for clusters, and connects to their API servers.

@@ -21,8 +21,8 @@ import (
 
 	"drover/dhcp/bootprogram"
 	"drover/dhcp/wire"
+	"drover/internal/ifaddr"
 	"drover/pools"
-	"drover/pools/ifaddr"
 )
 
 // ports checks that no other program holds a port of the server, which must not run.

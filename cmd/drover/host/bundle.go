@@ -14,7 +14,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/host/bundle"
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 func newBundleCommand() *cobra.Command {

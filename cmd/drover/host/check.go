@@ -14,7 +14,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/host/bundle"
 	"drover/cmd/drover/host/check"
-	"drover/pools/kube/externalhost"
+	"drover/kube/externalhost"
 )
 
 // report has the findings of a host in a cluster.

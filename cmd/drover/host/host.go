@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/kube"
+	"drover/kube/externalhost"
 	"drover/pools"
-	"drover/pools/kube"
-	"drover/pools/kube/externalhost"
 )
 
 // NewCommand returns the command drover host.

@@ -15,7 +15,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/host/bundle"
 	"drover/cmd/drover/host/proxy"
-	"drover/pools/kube/backends"
+	"drover/kube/backends"
 )
 
 func newProxyCommand() *cobra.Command {

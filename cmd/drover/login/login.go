@@ -19,7 +19,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/contexts"
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 	"drover/web/client"
 )
 

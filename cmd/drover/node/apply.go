@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/internal/natural"
+	"drover/migrate/nodefile"
 	"drover/pools"
 	"drover/pools/config/mistake"
-	"drover/pools/natural"
-	"drover/pools/nodefile"
 	"drover/web/answer"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/nodeset"
+	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/config/decode"
-	"drover/pools/printable"
 	"drover/web/client"
 )
 

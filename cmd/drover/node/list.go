@@ -15,8 +15,8 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/nodeset"
+	"drover/internal/natural"
 	"drover/pools"
-	"drover/pools/natural"
 	"drover/web/client"
 )
 

@@ -13,19 +13,19 @@ import (
 	"drover/e2e/farm"
 	"drover/pools"
 	"drover/pools/config"
-	"drover/pools/config/objects"
+	"drover/pools/config/declared"
 	"drover/pools/resolve"
 )
 
-// declared is the farm that the values of the chart and the objects declare.
-type declared struct {
+// contents is the farm that the values of the chart and the objects declare.
+type contents struct {
 	config  []byte // drover.yaml
-	objects []*objects.Object
+	objects []*declared.Object
 	tenants []string
 }
 
 // readFarm reads values.yaml and objects.yaml of a folder.
-func readFarm(dir string) (*declared, error) {
+func readFarm(dir string) (*contents, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
 	if err != nil {
 		return nil, err
@@ -39,14 +39,14 @@ func readFarm(dir string) (*declared, error) {
 		return nil, errors.New("values.yaml: there is no config.server")
 	}
 	server["objects"] = map[string]string{"namespace": farm.Namespace} // as the chart does
-	d := &declared{}
+	d := &contents{}
 	if d.config, err = yaml.Marshal(values.Config); err != nil {
 		return nil, err
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, "objects.yaml")); err != nil {
 		return nil, err
 	}
-	if d.objects, err = objects.Read("objects.yaml", text); err != nil {
+	if d.objects, err = declared.Read("objects.yaml", text); err != nil {
 		return nil, err
 	}
 	for _, o := range d.objects {
@@ -65,7 +65,7 @@ func (noNodes) ChangeNodes([]pools.PoolNode, []string) error { return nil }
 
 // plan returns what drover makes of the machine that boots with a MAC; nil when it is none of
 // the farm's.
-func (d *declared) plan(mac string) (*resolve.Plan, error) {
+func (d *contents) plan(mac string) (*resolve.Plan, error) {
 	dir, err := os.MkdirTemp("", "drover-demo-farm-")
 	if err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (d *declared) plan(mac string) (*resolve.Plan, error) {
 }
 
 // movedTo gives a machine to another pool, and returns the merge patch for its object.
-func (d *declared) movedTo(machine, pool string) (patch string, err error) {
-	i := slices.IndexFunc(d.objects, func(o *objects.Object) bool { return o.Kind == pools.KindMachine && o.Name == machine })
+func (d *contents) movedTo(machine, pool string) (patch string, err error) {
+	i := slices.IndexFunc(d.objects, func(o *declared.Object) bool { return o.Kind == pools.KindMachine && o.Name == machine })
 	if i < 0 {
 		return "", fmt.Errorf("objects.yaml: there is no Machine %s", machine)
 	}
@@ -101,6 +101,6 @@ func (d *declared) movedTo(machine, pool string) (patch string, err error) {
 	if err != nil {
 		return "", err
 	}
-	d.objects[i] = objects.New(d.objects[i].Key, 0, text)
+	d.objects[i] = declared.New(d.objects[i].Key, 0, text)
 	return fmt.Sprintf(`{"spec": {"pool": %q}}`, pool), nil
 }

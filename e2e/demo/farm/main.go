@@ -53,7 +53,7 @@ type demo struct {
 	*farm.Farm
 	log      *watch.Log
 	watch    *watch.Watch
-	declared *declared
+	declared *contents
 	tenants  map[string]*farm.Tenant
 	dir      string // of this program's source, with the values and the objects
 }

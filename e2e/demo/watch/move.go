@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"drover/e2e/lab/site"
+	"drover/internal/wait"
 	"drover/pools"
 	"drover/pools/resolve"
-	"drover/pools/wait"
 )
 
 // Move follows a node that the farm has given to another tenant while it runs; plan is what

@@ -20,8 +20,8 @@ import (
 
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
+	"drover/internal/wait"
 	"drover/pools/boots"
-	"drover/pools/wait"
 )
 
 // Watch follows machines.

@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // Document returns v as a YAML document in block style, with the keys and the order of its

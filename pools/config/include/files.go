@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 )
 
 // read adds the files of the i-th pattern to the text, unless they are there already.

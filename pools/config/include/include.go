@@ -16,8 +16,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/atomicfile"
 )
 
 // Bounds of a config.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // Watch is the files of a config as they were when they were read.

@@ -11,7 +11,7 @@ import (
 	openid "github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 	"drover/web/answer"
 )
 

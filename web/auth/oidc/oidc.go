@@ -29,8 +29,8 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/web/answer"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	openid "github.com/coreos/go-oidc/v3/oidc"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // Bounds of what a token says.

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"drover/migrate/nodefile"
 	"drover/pools"
 	"drover/pools/adopt"
 	"drover/pools/config/mistake"
-	"drover/pools/nodefile"
 	"drover/web/answer"
 	"drover/web/page/table"
 	"drover/web/page/text"

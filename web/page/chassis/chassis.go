@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"drover/internal/printable"
 	"drover/pools"
-	"drover/pools/printable"
 	"drover/web/page/snapshot"
 	"drover/web/page/table"
 	"drover/web/page/text"

@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"strings"
 
-	"drover/pools/lograte"
+	"drover/internal/lograte"
 	"drover/web/answer"
 	"drover/web/auth"
 	"drover/web/auth/oidc"

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"drover/pools/wait"
+	"drover/internal/wait"
 	"drover/web/api"
 	"drover/web/auth"
 )

@@ -3,7 +3,7 @@ package snapshot
 import (
 	"strings"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 	"drover/web/api"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"sync"
 
-	"drover/pools/printable"
+	"drover/internal/printable"
 )
 
 // The marks stand in a template for what differs between the readers of a page. Escaped texts

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"drover/pools/wait"
+	"drover/internal/wait"
 	"drover/web/page/snapshot"
 )
 

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/wait"
 	"drover/pools"
 	"drover/pools/boots"
 	"drover/pools/resolve"
-	"drover/pools/wait"
 	"drover/web/api"
 	"drover/web/auth"
 )

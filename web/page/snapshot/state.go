@@ -8,9 +8,9 @@ import (
 	"net/netip"
 	"strings"
 
+	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/boots"
-	"drover/pools/printable"
 	"drover/web/api"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"drover/pools/natural"
-	"drover/pools/wait"
+	"drover/internal/natural"
+	"drover/internal/wait"
 )
 
 // Index is a list with what does not depend on a query, which is made once and when a query needs

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"drover/internal/printable"
 	"drover/pools/boots"
-	"drover/pools/printable"
 	"drover/web/page/table"
 	"drover/web/page/text"
 )

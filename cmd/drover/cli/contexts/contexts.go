@@ -21,7 +21,7 @@ import (
 	"slices"
 	"strings"
 
-	"drover/pools/atomicfile"
+	"drover/internal/atomicfile"
 )
 
 // Env names another file for contexts.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"drover/cmd/drover/cli"
-	"drover/pools/kube/cluster"
+	"drover/kube/cluster"
 )
 
 const (

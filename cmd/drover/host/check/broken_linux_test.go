@@ -28,8 +28,8 @@ import (
 	"drover/cmd/drover/host/check"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
+	"drover/kube/externalhost"
 	"drover/pools"
-	"drover/pools/kube/externalhost"
 )
 
 // inside says that this process is on the host of the test, and has its [scene].

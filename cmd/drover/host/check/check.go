@@ -19,7 +19,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/host/bundle"
-	"drover/pools/kube/externalhost"
+	"drover/kube/externalhost"
 )
 
 // Cluster is what a host asks its cluster. An error says that the cluster does not answer, or

@@ -8,7 +8,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/routes"
-	"drover/pools/ifaddr"
+	"drover/internal/ifaddr"
 )
 
 // vxlanHeaders are the bytes that VXLAN adds to a packet over IPv4.

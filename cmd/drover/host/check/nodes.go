@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"drover/cmd/drover/cli"
-	"drover/pools/kube/externalhost"
+	"drover/kube/externalhost"
 )
 
 const (

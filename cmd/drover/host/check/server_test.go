@@ -7,8 +7,8 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/host/check"
 	"drover/e2e/fixture"
+	"drover/kube/externalhost"
 	"drover/pools"
-	"drover/pools/kube/externalhost"
 )
 
 // TestServer examines hosts from the objects of their cluster.

@@ -8,8 +8,8 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/host/bundle"
+	"drover/kube/externalhost"
 	"drover/pools"
-	"drover/pools/kube/externalhost"
 )
 
 const maxNames = 5 // of Nodes, in one finding

@@ -24,9 +24,9 @@ import (
 	"sync"
 	"time"
 
-	"drover/pools/kube/backends"
-	"drover/pools/lograte"
-	"drover/pools/wait"
+	"drover/internal/lograte"
+	"drover/internal/wait"
+	"drover/kube/backends"
 )
 
 // The defaults of a [Proxy].

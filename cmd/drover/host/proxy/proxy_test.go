@@ -15,7 +15,7 @@ import (
 
 	"drover/cmd/drover/host/proxy"
 	"drover/e2e/fixture"
-	"drover/pools/kube/backends"
+	"drover/kube/backends"
 )
 
 // pod answers each line with its name, until it is closed.

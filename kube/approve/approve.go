@@ -1,0 +1,217 @@
+package approve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
+
+	"drover/internal/lograte"
+	"drover/internal/wait"
+	"drover/kube/cluster"
+	"drover/pools"
+	"drover/pools/resolve"
+)
+
+const (
+	maxDecisions = 16               // decisions under way in one cluster
+	relist       = 5 * time.Minute  // the interval at which all requests are evaluated again: the farm may have changed
+	retryFirst   = time.Second      // the delay after a failed decision; it doubles
+	retryMax     = 30 * time.Second // the longest delay
+	usedTokenTTL = time.Hour        // how long a used token is remembered after its end
+	maxTokens    = 1 << 16          // used tokens that are remembered
+	maxSeen      = 4096             // requests whose reported verdict is remembered
+	maxWaiting   = 64 << 20         // memory of the requests that wait for a decision, in bytes
+	seenTTL      = 24 * time.Hour   // how long; clusters delete pending requests after that
+)
+
+// Request is the report of a certificate request.
+type Request struct {
+	Cluster string
+	Name    string // of the CertificateSigningRequest
+	Node    string // of the certificate; empty if unknown
+	Serving bool   // a serving certificate of a kubelet, not a client certificate
+	Result  string // approved, denied, left, foreign or error
+	Why     string // the reason; empty for approved requests
+}
+
+// Machines finds the machine of a node; [drover/pools/machines.Directory] implements
+// it. It is called from several goroutines.
+type Machines interface {
+	// Named returns the Plan, by the farm in force, of the machine that is the node
+	// of that name, or nil. For a name of unknown hardware the Plan can be that of
+	// the node which declares the machine now, under another name.
+	Named(node string) *resolve.Plan
+	// Booting reports whether a machine of the node of that name is booting.
+	Booting(node string) bool
+}
+
+// Approver decides on the certificate requests of one cluster. The only state that
+// counts is the request that each token was used for.
+type Approver struct {
+	*cluster.Cluster
+	Key       []byte           // seals grants
+	Now       func() time.Time // the clock
+	Log       *slog.Logger
+	Machines  Machines                     // nil: no machine boots
+	Addresses func(pools.MAC) []netip.Addr // of a machine, IPv4 and IPv6; may be nil
+	OnRequest func(Request)                // called for each request that is decided on or left alone; may be nil
+
+	slots *semaphore.Weighted
+	room  *semaphore.Weighted   // for requests that wait
+	lines *lograte.Limiter      // of warnings in the log
+	seen  *cache.LRUExpireCache // reported verdicts, by UID
+	used  *cache.LRUExpireCache // the UID of the request that each token was used for
+	busy  sync.Map              // UIDs of requests that are being decided on
+	errs  sync.Map              // the error of the last list, watch or decision, by signer
+
+	mu sync.Mutex // held while a token is claimed
+}
+
+// Run decides on requests for client certificates until ctx is done and, if the config
+// asks for it, on requests for serving certificates.
+func (a *Approver) Run(ctx context.Context) {
+	a.slots, a.room, a.lines = semaphore.NewWeighted(maxDecisions), semaphore.NewWeighted(maxWaiting), &lograte.Limiter{Log: a.Log}
+	a.seen, a.used = cache.NewLRUExpireCache(maxSeen), cache.NewLRUExpireCache(maxTokens)
+	var work sync.WaitGroup
+	defer work.Wait()
+	if a.Conf.Serving {
+		work.Go(func() { a.follow(ctx, certificatesv1.KubeletServingSignerName, &work) })
+	}
+	a.follow(ctx, certificatesv1.KubeAPIServerClientKubeletSignerName, &work)
+}
+
+// Err returns an error that currently stops the approver, or nil.
+func (a *Approver) Err() (err error) {
+	a.errs.Range(func(_, last any) bool {
+		err, _ = last.(error)
+		return err == nil
+	})
+	return err
+}
+
+// setErr records the result of the last list, watch or decision.
+func (a *Approver) setErr(signer string, err error) {
+	if err != nil && a.lines.Allow(slog.LevelWarn, "certificate requests wait") {
+		a.Log.Warn("certificate requests of nodes wait", "err", err)
+	}
+	a.errs.Store(signer, err)
+}
+
+// follow decides on the requests to one signer until ctx is done.
+func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGroup) {
+	requests := func(client kubernetes.Interface) cluster.Source[*csrList] {
+		return client.CertificatesV1().CertificateSigningRequests()
+	}
+	for ctx.Err() == nil {
+		session, cancel := context.WithTimeout(ctx, relist)
+		cluster.Follow(session, a.Cluster, requests, "spec.signerName="+signer, cluster.Handler[*csr]{
+			Listed: func(all []*csr) {
+				all = slices.DeleteFunc(all, oversized)
+				// The first of several requests by one token counts.
+				slices.SortStableFunc(all, func(x, y *csr) int {
+					return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
+				})
+				for _, r := range all {
+					a.noteUse(evaluate(r, a.Key, a.Now()), r)
+				}
+				for _, r := range all {
+					a.handle(ctx, work, r)
+				}
+			},
+			Changed: func(r *csr) {
+				if !oversized(r) {
+					a.handle(ctx, work, r)
+				}
+			},
+			Tried: func(verb string, err error) {
+				if session.Err() == nil {
+					a.setErr(signer, a.Wrap(verb+" the certificate requests of nodes", err))
+				}
+			},
+		})
+		cancel()
+	}
+}
+
+// noteUse remembers the request that a token was used for, if the request is approved.
+func (a *Approver) noteUse(d decision, r *csr) {
+	if d.verdict == settled && d.token != "" && has(r, certificatesv1.CertificateApproved) {
+		a.claim(d, r.UID)
+	}
+}
+
+// claim reports whether a request is the first by its token.
+func (a *Approver) claim(d decision, uid types.UID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first, ok := a.used.Get(d.token)
+	if !ok {
+		a.used.Add(d.token, uid, d.until.Sub(a.Now())+usedTokenTTL)
+	}
+	return !ok || first == uid
+}
+
+// handle decides on a request, in the background if that needs the cluster.
+func (a *Approver) handle(ctx context.Context, work *sync.WaitGroup, r *csr) {
+	d := evaluate(r, a.Key, a.Now())
+	switch d.verdict {
+	case settled:
+		a.noteUse(d, r)
+		return
+	case foreign, left:
+		a.report(d, r, nil)
+		return
+	case approved:
+		if !d.serving && !d.shared && !a.claim(d, r.UID) {
+			d = d.deny("its token was used for another certificate request before; who got that one?")
+		}
+	}
+	if _, busy := a.busy.LoadOrStore(r.UID, nil); busy {
+		return
+	}
+	memory := int64(4*r.Size() + 1024) // about four times its encoded size
+	if !a.room.TryAcquire(memory) {
+		a.busy.Delete(r.UID)
+		a.setErr(r.Spec.SignerName, a.Wrap("decide on the certificate requests of nodes", errors.New("too many wait; the rest is for the next list")))
+		return
+	}
+	r = r.DeepCopy() // so that it does not keep its page of a list in memory
+	work.Go(func() {
+		defer a.room.Release(memory)
+		a.retryDecide(ctx, d, r)
+	})
+}
+
+// retryDecide decides on a request. After an error it tries again, until all requests
+// are listed anew.
+func (a *Approver) retryDecide(ctx context.Context, d decision, r *csr) {
+	defer a.busy.Delete(r.UID)
+	ctx, cancel := context.WithTimeout(ctx, relist)
+	defer cancel()
+	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
+		if a.slots.Acquire(ctx, 1) != nil {
+			return
+		}
+		done, err := a.decide(ctx, d, r)
+		a.slots.Release(1)
+		if err != nil && ctx.Err() != nil {
+			return
+		}
+		a.report(done, r, err)
+		a.setErr(r.Spec.SignerName, err)
+		if err == nil || wait.Sleep(ctx, delay) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package inspect
+
+import (
+	"k8s.io/client-go/kubernetes"
+
+	"drover/kube/cluster"
+	"drover/kube/token"
+)
+
+// Collisions is for tests.
+var Collisions = collisions
+
+// NodeClient returns the client that a node makes from its token and cluster-info.
+func NodeClient(m token.Minter, info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
+	i := &inspection{Minter: m}
+	return i.nodeClient(info, tok)
+}

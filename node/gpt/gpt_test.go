@@ -1,0 +1,109 @@
+package gpt_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover/e2e/fixture"
+	"drover/node/gpt"
+)
+
+const size = 64 << 20
+
+// file returns an empty disk of 64 MB.
+func file(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "disk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if err := f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+var wanted = []gpt.Want{{Name: "drover:data/swap", Type: gpt.Swap, Size: 8 << 20}, {Name: "drover:data/ä", Type: gpt.Linux}}
+
+func TestTable(t *testing.T) {
+	for _, sector := range []int64{512, 4096} {
+		f := file(t)
+		if _, err := gpt.Read(f, size, sector); !errors.Is(err, gpt.ErrNone) {
+			t.Errorf("empty disk: got %v", err)
+		}
+		want, err := gpt.New(size, sector, wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := want.Write(f, size, sector); err != nil {
+			t.Fatal(err)
+		}
+		got, err := gpt.Read(f, size, sector)
+		if err != nil || got.Disk != want.Disk || !slices.Equal(got.Partitions, want.Partitions) {
+			t.Errorf("sectors of %d: got %+v, %v, want %+v", sector, got, err, want)
+		}
+		if p := got.Partitions; p[0].First*sector != 1<<20 || p[1].First != p[0].Last+1 || (p[1].Last+1)*sector > size-(1<<14)-sector {
+			t.Errorf("sectors of %d: got %+v", sector, p)
+		}
+		// The copy at the end replaces a damaged table, but not a damaged pair.
+		for _, at := range []int64{sector, size - sector} {
+			if _, err := f.WriteAt([]byte("damaged"), at+40); err != nil {
+				t.Fatal(err)
+			}
+			_, err := gpt.Read(f, size, sector)
+			if whole := at == sector; whole != (err == nil) {
+				t.Errorf("sectors of %d, damaged at %d: got %v", sector, at, err)
+			}
+		}
+	}
+}
+
+func TestNewDoesNotFit(t *testing.T) {
+	for _, want := range [][]gpt.Want{
+		{{Size: size}},
+		{{Size: 62 << 20}, {}},
+		{{Size: 1}},
+		{{}, {}},
+	} {
+		if got, err := gpt.New(size, 512, want); err == nil || !strings.Contains(err.Error(), "does not fit") {
+			t.Errorf("%+v: got %+v, %v", want, got, err)
+		}
+	}
+}
+
+// TestOtherPrograms lets partx of util-linux read a table.
+func TestOtherPrograms(t *testing.T) {
+	partx, err := exec.LookPath("partx")
+	if err != nil {
+		fixture.Missing(t, "partx (package util-linux)")
+	}
+	f := file(t)
+	table, err := gpt.New(size, 512, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Write(f, size, 512); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(partx, "--raw", "--noheadings", "-o", "NR,START,END,TYPE,NAME", f.Name()).CombinedOutput()
+	want := "1 2048 18431 0657fd6d-a4ab-43c4-84e5-0933c84b4f4f drover:data/swap\n2 18432 129023 0fc63daf-8483-4772-8e79-3d69d8477de4 drover:data/"
+	if err != nil || !strings.HasPrefix(string(out), want) {
+		t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
+	}
+}
+
+// FuzzRead: a table comes from a disk that anyone may have written.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("EFI PART"))
+	f.Fuzz(func(t *testing.T, header []byte) {
+		b := make([]byte, 1<<16)
+		copy(b[512:], header)
+		_, _ = gpt.Read(strings.NewReader(string(b)), int64(len(b)), 512) // must not panic
+	})
+}
