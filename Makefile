@@ -15,7 +15,7 @@ OUTAGE   ?= 5m
 DIST     ?= dist
 
 # Packages whose tests start programs: the race detector would see the tests alone, and none of ours.
-OUTSIDE := ^drover/(deploy|e2e/(admin|attack|bench|browser|buildcache|demo|fixture|ilosim|image|lab|oci|record|serverimage|tenants))(/|$$)
+OUTSIDE := ^drover/(deploy|nodeimage|e2e/(admin|attack|bench|browser|buildcache|demo|fixture|ilosim|image|lab|record|tenants))(/|$$)
 
 # Pinned tools. Go builds them into its cache on first use.
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

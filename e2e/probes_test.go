@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// report is the result of a probe, which nodeimage/probe sends.
+// report is the result of a probe, which e2e/image/probe sends.
 type report struct {
 	From    string
 	Round   string

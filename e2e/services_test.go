@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"drover/deploy/oci"
 	"drover/e2e/buildcache"
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/e2e/oci"
 	"drover/pools/boots"
 )
 

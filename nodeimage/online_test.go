@@ -1,5 +1,5 @@
-// Package image_test tests files of the node image without a boot.
-package image_test
+// Package nodeimage_test tests files of the node image without a boot.
+package nodeimage_test
 
 import (
 	"os"

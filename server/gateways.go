@@ -3,8 +3,8 @@ package server
 import (
 	"context"
 
-	"drover/cmd/drover/host/bundle"
 	"drover/kube"
+	"drover/kube/externalhost/bundle"
 	"drover/pools"
 	"drover/pools/resolve"
 )

@@ -159,7 +159,7 @@ func life(h host, p packages) {
 	h.want("stat -c '%U %G %a' /etc/drover", "root drover 750")
 	h.want("systemctl is-enabled drover", "enabled")
 	h.want("systemctl is-active drover", "inactive") // there is no config
-	h.run(`cd /usr/share/drover/node-image && for from in $(sed -n 's/^COPY \(e2e[^ ]*\) .*/\1/p' Dockerfile.image); do ls "$from"; done && [ -x nodeimage/preload ]`)
+	h.run(`cd /usr/share/drover/node-image && for from in $(sed -n 's/^COPY \(nodeimage[^ ]*\) .*/\1/p' Dockerfile.image); do ls "$from"; done && [ -x nodeimage/preload ]`)
 	h.run("cd /usr/share/doc/drover && ls docs/install.md deploy/rbac.yaml && zgrep -q 'Apache License' third-party-notices.gz")
 	h.configure()
 	h.run("systemctl start drover") // returns when the server says that it is ready

@@ -29,7 +29,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drover/e2e/oci"
+	"drover/deploy/oci"
 )
 
 // User is the user and the group of the server, by number.

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"drover/deploy/oci"
 	"drover/e2e/buildcache"
 	"drover/e2e/controlplane"
 	"drover/e2e/lab"
-	"drover/e2e/oci"
 	"drover/internal/wait"
 )
 

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"drover/e2e/oci"
+	"drover/deploy/oci"
 )
 
 // WebhookName is the image of [WebhookImage].
 const WebhookName = "lab.example/webhook:1"
 
-// WebhookImage returns an OCI layout with the image [WebhookName], see nodeimage/webhook.
+// WebhookImage returns an OCI layout with the image [WebhookName], see e2e/image/webhook.
 func WebhookImage(ctx context.Context, log io.Writer) (dir string, err error) {
 	return pathOf(ctx, log, "webhook", webhook)
 }
@@ -24,7 +24,7 @@ func webhook(ctx context.Context, log io.Writer) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	sources, err := hashFiles(root, "nodeimage/webhook", "e2e/oci/layout.go", "e2e/buildcache/addons.go")
+	sources, err := hashFiles(root, "e2e/image/webhook", "deploy/oci/layout.go", "e2e/buildcache/addons.go")
 	if err != nil {
 		return part{}, err
 	}
@@ -34,7 +34,7 @@ func webhook(ctx context.Context, log io.Writer) (part, error) {
 	}
 	return part{kind: "webhook", key: hashOf(sources, toolchain), make: func(ctx context.Context, dir string) error {
 		program := filepath.Join(dir, "webhook")
-		if err := compile(ctx, log, root, "./nodeimage/webhook", program); err != nil {
+		if err := compile(ctx, log, root, "./e2e/image/webhook", program); err != nil {
 			return err
 		}
 		l := oci.Layout{Dir: dir}
@@ -74,7 +74,7 @@ func addOnImages(ctx context.Context, log io.Writer) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	key, err := hashFiles(root, "e2e/oci/layout.go", "e2e/buildcache/addons.go", "e2e/buildcache/tools.go")
+	key, err := hashFiles(root, "deploy/oci/layout.go", "e2e/buildcache/addons.go", "e2e/buildcache/tools.go")
 	if err != nil {
 		return part{}, err
 	}

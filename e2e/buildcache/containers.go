@@ -45,7 +45,7 @@ func containers(ctx context.Context, log io.Writer) (part, error) {
 		return part{}, err
 	}
 	// archive.go is an input as well: it decides the content of the archives.
-	sources, err := hashFiles(root, "nodeimage/pause", "nodeimage/hello", "e2e/buildcache/archive.go")
+	sources, err := hashFiles(root, "e2e/image/pause", "e2e/image/hello", "e2e/buildcache/archive.go")
 	if err != nil {
 		return part{}, err
 	}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"drover/e2e/oci"
+	"drover/deploy/oci"
 )
 
 // GatewayImage is [NodeImage] with flanneld and kube-proxy in /usr/local/bin: the root image

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"drover/e2e/oci"
+	"drover/deploy/oci"
 )
 
 // Konnectivity builds proxy-server and proxy-agent, through which a control plane that
@@ -40,7 +40,7 @@ func controlPlaneImages(ctx context.Context, log io.Writer) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	sources, err := hashFiles(root, "e2e/oci/layout.go", "e2e/buildcache/hosted.go")
+	sources, err := hashFiles(root, "deploy/oci/layout.go", "e2e/buildcache/hosted.go")
 	if err != nil {
 		return part{}, err
 	}

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"drover/e2e/oci"
+	"drover/deploy/oci"
 )
 
 // NetworkTag is the tag of the lab's own images in [Network]. The tag of kube-proxy is the
@@ -40,7 +40,7 @@ func network(ctx context.Context, log io.Writer) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	sources, err := hashFiles(root, "nodeimage/probe", "e2e/oci/layout.go", "e2e/buildcache/network.go", "e2e/buildcache/tools.go", "e2e/buildcache/archive.go")
+	sources, err := hashFiles(root, "e2e/image/probe", "deploy/oci/layout.go", "e2e/buildcache/network.go", "e2e/buildcache/tools.go", "e2e/buildcache/archive.go")
 	if err != nil {
 		return part{}, err
 	}
@@ -69,7 +69,7 @@ func network(ctx context.Context, log io.Writer) (part, error) {
 				return err
 			}
 			probe := filepath.Join(dir, "probe")
-			if err := compile(ctx, log, root, "./nodeimage/probe", probe); err != nil {
+			if err := compile(ctx, log, root, "./e2e/image/probe", probe); err != nil {
 				return err
 			}
 			err = networkImages(filepath.Join(dir, "images"), filepath.Join(from[3], toolsTar), map[string][]installed{

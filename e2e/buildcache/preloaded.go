@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"drover/e2e/oci"
+	"drover/deploy/oci"
 )
 
 // preloader writes a layer with container images that are unpacked, see docs/images.md.
@@ -28,7 +28,7 @@ func preloaded(ctx context.Context, log io.Writer) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	key, err := hashFiles(root, preloader, "e2e/buildcache/preloaded.go", "e2e/buildcache/hosted.go", "e2e/oci/layout.go", "e2e/oci/archive.go")
+	key, err := hashFiles(root, preloader, "e2e/buildcache/preloaded.go", "e2e/buildcache/hosted.go", "deploy/oci/layout.go", "deploy/oci/archive.go")
 	if err != nil {
 		return part{}, err
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"drover/deploy/oci"
 	"drover/e2e/fixture"
-	"drover/e2e/oci"
 )
 
 // node runs containerd on the files that the layer in $1 brings, as a node has them: behind an

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"drover/cmd/drover/host/bundle"
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
 	"drover/kube"
+	"drover/kube/externalhost/bundle"
 	"drover/kube/inspect"
 	"drover/pools"
 	"drover/pools/config"

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover/host/bundle"
 	"drover/cmd/drover/host/invite"
 	"drover/e2e/buildcache"
 	"drover/e2e/controlplane"
@@ -27,6 +26,7 @@ import (
 	"drover/e2e/netns"
 	"drover/kube"
 	hosts "drover/kube/externalhost"
+	"drover/kube/externalhost/bundle"
 	"drover/pools"
 )
 

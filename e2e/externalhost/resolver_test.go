@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover/host/bundle"
 	"drover/e2e/buildcache"
 	"drover/e2e/debian"
 	"drover/e2e/fixture"
+	"drover/kube/externalhost/bundle"
 	"drover/pools"
 )
 

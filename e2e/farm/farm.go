@@ -27,12 +27,12 @@ import (
 	"runtime"
 	"time"
 
+	"drover/deploy/oci"
 	"drover/deploy/serverimage"
 	"drover/e2e/admin"
 	"drover/e2e/buildcache"
 	"drover/e2e/lab"
 	"drover/e2e/lab/site"
-	"drover/e2e/oci"
 )
 
 // Namespace is the one of the release, and of the objects.

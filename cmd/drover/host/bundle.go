@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/host/bundle"
 	"drover/internal/atomicfile"
+	"drover/kube/externalhost/bundle"
 )
 
 func newBundleCommand() *cobra.Command {

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/host/bundle"
 	"drover/cmd/drover/host/check"
 	"drover/kube/externalhost"
+	"drover/kube/externalhost/bundle"
 )
 
 // report has the findings of a host in a cluster.

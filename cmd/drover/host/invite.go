@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/host/bundle"
 	"drover/cmd/drover/host/invite"
+	"drover/kube/externalhost/bundle"
 )
 
 // invitePort is the port of a link, unless --listen says another.

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/host/bundle"
 	"drover/cmd/drover/host/proxy"
 	"drover/kube/backends"
+	"drover/kube/externalhost/bundle"
 )
 
 func newProxyCommand() *cobra.Command {

@@ -18,7 +18,7 @@ import (
 )
 
 // Images of [BuildTiny]: a Debian kernel, and a root that holds one program
-// (nodeimage/tiny). They take seconds to boot where a whole Debian takes minutes.
+// (e2e/image/tiny). They take seconds to boot where a whole Debian takes minutes.
 const (
 	TinyAMD64    = "tiny-amd64"
 	TinyARM64    = "tiny-arm64"
@@ -68,11 +68,11 @@ func (b *Built) signedLoaders(ctx context.Context) error {
 	return nil
 }
 
-// hostModules are the kernel modules that nodeimage/host loads.
+// hostModules are the kernel modules that e2e/image/host loads.
 var hostModules = []string{"9p", "9pnet_virtio", "veth", "bonding", "8021q"}
 
 // BuildKernel makes Debian's kernel for amd64, with an initrd whose init runs tests of this
-// host (nodeimage/host).
+// host (e2e/image/host).
 func BuildKernel(ctx context.Context, log io.Writer) (*lab.Kernel, error) {
 	b, init, err := newHost(ctx, log)
 	if err != nil {
@@ -120,7 +120,7 @@ func newHost(ctx context.Context, log io.Writer) (b *Built, init string, err err
 		return nil, "", err
 	}
 	init = b.program("amd64", "host")
-	return b, init, b.compile(ctx, "amd64", init, "./nodeimage/host")
+	return b, init, b.compile(ctx, "amd64", init, "./e2e/image/host")
 }
 
 func (b *Built) hostKernel(image string) *lab.Kernel {
@@ -155,7 +155,7 @@ func (b *Built) tinyRoot(ctx context.Context, t tiny) (root string, inputs []str
 		return "", nil, err
 	}
 	program := b.program(t.arch, "tiny")
-	if err := b.compile(ctx, t.arch, program, "./nodeimage/tiny"); err != nil {
+	if err := b.compile(ctx, t.arch, program, "./e2e/image/tiny"); err != nil {
 		return "", nil, err
 	}
 	content, err := os.ReadFile(program)

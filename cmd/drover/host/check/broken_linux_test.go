@@ -24,11 +24,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/host/bundle"
 	"drover/cmd/drover/host/check"
 	"drover/e2e/fixture"
 	"drover/e2e/netns"
 	"drover/kube/externalhost"
+	"drover/kube/externalhost/bundle"
 	"drover/pools"
 )
 

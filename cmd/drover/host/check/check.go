@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/host/bundle"
 	"drover/kube/externalhost"
+	"drover/kube/externalhost/bundle"
 )
 
 // Cluster is what a host asks its cluster. An error says that the cluster does not answer, or

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"drover/cmd/drover/cli"
-	"drover/cmd/drover/host/bundle"
 	"drover/kube/externalhost"
+	"drover/kube/externalhost/bundle"
 	"drover/pools"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"drover/cmd/drover/host/bundle"
+	"drover/kube/externalhost/bundle"
 	"drover/pools"
 )
 

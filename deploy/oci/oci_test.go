@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"drover/e2e/oci"
+	"drover/deploy/oci"
 )
 
 // layer returns what fills a layer with one file.
