@@ -14,8 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"drover/tftp/netascii"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +34,7 @@ type OnDisk interface {
 
 // open opens the file of a request, whose name it cleans. text is the file for a request
 // in mode netascii.
-func (s *Server) open(r *request, client netip.Addr) (f File, text *netascii.Text, err error) {
+func (s *Server) open(r *request, client netip.Addr) (f File, text *textFile, err error) {
 	defer s.recover(&err)
 	asText := strings.EqualFold(r.mode, "netascii")
 	switch {
@@ -65,12 +63,12 @@ func (s *Server) open(r *request, client netip.Addr) (f File, text *netascii.Tex
 }
 
 // asNetascii returns a file in mode netascii. The error is a refusal.
-func asNetascii(f File) (*netascii.Text, error) {
-	if f.Size() > netascii.MaxSize {
+func asNetascii(f File) (*textFile, error) {
+	if f.Size() > maxTextFile {
 		return nil, &refusal{codeIllegal, "too large for mode netascii: use octet (binary)",
-			fmt.Errorf("mode netascii: file of %d bytes, at most %d have it", f.Size(), netascii.MaxSize)}
+			fmt.Errorf("mode netascii: file of %d bytes, at most %d have it", f.Size(), maxTextFile)}
 	}
-	text, err := netascii.New(f, f.Size())
+	text, err := newTextFile(f, f.Size())
 	if err != nil {
 		return nil, &refusal{codeOther, "server cannot read the file", err}
 	}

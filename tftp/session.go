@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"drover/tftp/netascii"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -109,7 +107,7 @@ func (w *worker) open(s *session, r request) {
 		return
 	}
 	var f File
-	var text *netascii.Text
+	var text *textFile
 	err := error(errNotBooting)
 	if s.booting || !w.server.SinglePort {
 		f, text, err = w.server.open(&r, s.Client)

@@ -16,7 +16,6 @@ import (
 	"drover/node/console"
 	"drover/node/kmod"
 	"drover/node/lldp"
-	"drover/node/netplan"
 	"drover/node/nic"
 	"drover/node/nodeconfig"
 	"drover/node/report"
@@ -306,7 +305,7 @@ func (b *boot) stage(stage pools.Stage) func(context.Context) error {
 
 // checkNetwork runs netplan's generator, if the root has files for it.
 func (b *boot) checkNetwork(ctx context.Context) error {
-	return netplan.Check(ctx, "/", b.say("network"))
+	return checkNetplan(ctx, "/", b.say("network"))
 }
 
 // configured ends the configuration of the root.

@@ -8,7 +8,6 @@ import (
 
 	"drover/internal/atomicfile"
 	"drover/pools"
-	"drover/pools/config/added"
 	"drover/pools/config/include"
 	"drover/pools/resolve"
 )
@@ -27,7 +26,7 @@ func (s Source) Load(nodes ...pools.PoolNode) (farm *resolve.Farm, refused, err 
 	var c resolve.Checked
 	read, err := include.Read(s.File)
 	_, refused, err = s.choose(read, err, true, func(text *include.Text) (err error) {
-		c, err = decodeText(text).with(nil, nodes, added.All)
+		c, err = decodeText(text).with(nil, nodes, allWait)
 		return err
 	})
 	farm, err = newFarm(c, err)

@@ -2,7 +2,6 @@ package config
 
 import (
 	"drover/pools"
-	"drover/pools/config/added"
 	"drover/pools/config/declared"
 	"drover/pools/config/include"
 	"drover/pools/config/mistake"
@@ -79,7 +78,7 @@ func (l *Live) build(file decoded, nodes []pools.PoolNode) (b built, err error) 
 		desired = nil
 	}
 	b.file = file
-	mayWait := added.All // at the start: the admin cluster may not answer
+	mayWait := allWait // at the start: the admin cluster may not answer
 	if l.Farm() != nil {
 		mayWait = l.Farm().Waits
 	}

@@ -7,7 +7,6 @@ import (
 
 	"drover/internal/ifaddr"
 	"drover/pools"
-	"drover/pools/config/added"
 	"drover/pools/config/declared"
 	"drover/pools/config/include"
 	"drover/pools/config/mistake"
@@ -31,7 +30,7 @@ func Parse(file string, data []byte, nodes ...pools.PoolNode) (*resolve.Farm, er
 
 // ParseText is [Load] for the text of a config.
 func ParseText(t *include.Text, nodes ...pools.PoolNode) (*resolve.Farm, error) {
-	return newFarm(decodeText(t).with(nil, nodes, added.All))
+	return newFarm(decodeText(t).with(nil, nodes, allWait))
 }
 
 func newFarm(c resolve.Checked, err error) (*resolve.Farm, error) {
@@ -60,8 +59,8 @@ func (d decoded) with(all []*declared.Object, nodes []pools.PoolNode, mayWait fu
 		return c, d.errs
 	}
 	errs := append(slices.Clip(d.errs), declared.Add(&c, all)...)
-	nodes, c.Waiting = added.Waiting(&c.Config, nodes, mayWait)
-	c.Added, c.Shadowed = added.Shadowed(&c.Config, nodes)
+	nodes, c.Waiting = splitWaiting(&c.Config, nodes, mayWait)
+	c.Added, c.Shadowed = splitShadowed(&c.Config, nodes)
 	k := newChecker(&c, errs)
 	k.all(c.Added)
 	k.chassisList()
@@ -73,7 +72,7 @@ func (d decoded) with(all []*declared.Object, nodes []pools.PoolNode, mayWait fu
 // withNodes returns a checked config with other nodes of the API. It does not check
 // chassis again, because their 360 node names each do not depend on the nodes.
 func withNodes(c resolve.Checked, nodes []pools.PoolNode, mayWait func(name string) bool) (resolve.Checked, error) {
-	c.Added, c.Waiting = added.Waiting(&c.Config, nodes, mayWait)
+	c.Added, c.Waiting = splitWaiting(&c.Config, nodes, mayWait)
 	k := newChecker(&c, nil)
 	k.all(c.Added)
 	return c, k.errs.Err()

@@ -35,7 +35,6 @@ import (
 	"drover/web/answer"
 	"drover/web/api"
 	"drover/web/auth"
-	"drover/web/page/asset"
 	"drover/web/page/login"
 	"drover/web/page/snapshot"
 	"drover/web/share"
@@ -83,7 +82,7 @@ func Handler(a *api.API, g *auth.Guard, s Sources) http.Handler {
 		mux.Handle(streamPath+v.pattern(), answer.By(a.Log, answer.Methods{"GET": p.stream(v)}))
 	}
 	mux.Handle(changePath, answer.By(a.Log, answer.Methods{"GET": p.openChange, "POST": p.postChange}))
-	for path, file := range asset.Handlers() {
+	for path, file := range assetHandlers() {
 		mux.Handle(path, answer.By(a.Log, answer.Methods{"GET": file}))
 	}
 	mux.Handle("/", answer.By(a.Log, nil))

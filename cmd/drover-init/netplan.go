@@ -1,5 +1,4 @@
-// Package netplan runs netplan's generator over the files of a root: [Check].
-package netplan
+package main
 
 import (
 	"context"
@@ -14,22 +13,22 @@ import (
 	"drover/node/rootfs"
 )
 
-// generators are the paths of netplan's generator: of Debian 13 and Ubuntu 24.04, and
+// netplanGenerators are the paths of netplan's generator: of Debian 13 and Ubuntu 24.04, and
 // of earlier versions.
-var generators = []string{"/usr/libexec/netplan/generate", "/usr/lib/netplan/generate", "/lib/netplan/generate"}
+var netplanGenerators = []string{"/usr/libexec/netplan/generate", "/usr/lib/netplan/generate", "/lib/netplan/generate"}
 
-// limit is the time limit of netplan's generator, which writes a few files.
-const limit = 60 * time.Second
+// netplanLimit is the time limit of netplan's generator, which writes a few files.
+const netplanLimit = 60 * time.Second
 
-// Check runs netplan's generator over the files in /etc/netplan, and returns its
+// checkNetplan runs netplan's generator over the files in /etc/netplan, and returns its
 // error. systemd runs it again. It ignores a failure, and the node would come up with a
 // network that is not the operator's, as if all were well.
-func Check(ctx context.Context, root string, say func(format string, args ...any)) error {
+func checkNetplan(ctx context.Context, root string, say func(format string, args ...any)) error {
 	files, _ := filepath.Glob(filepath.Join(root, "etc/netplan/*.yaml")) // the pattern is right
 	if len(files) == 0 {
 		return nil
 	}
-	for _, path := range generators {
+	for _, path := range netplanGenerators {
 		generator := filepath.Join(root, path)
 		if s, err := os.Stat(generator); err != nil || !s.Mode().IsRegular() {
 			continue
@@ -41,7 +40,7 @@ func Check(ctx context.Context, root string, say func(format string, args ...any
 		cmd := exec.Command(generator, args...)
 		cmd.Dir = "/"
 		cmd.Env = []string{"PATH=" + rootfs.SearchPath}
-		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done after %v", limit))
+		ctx, cancel := context.WithTimeoutCause(ctx, netplanLimit, fmt.Errorf("not done after %v", netplanLimit))
 		defer cancel()
 		var said []string
 		err := program.Run(ctx, cmd, func(line string) {

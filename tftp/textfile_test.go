@@ -1,20 +1,18 @@
-package netascii_test
+package tftp
 
 import (
 	"bytes"
 	"io"
 	"strings"
 	"testing"
-
-	"drover/tftp/netascii"
 )
 
-// FuzzText reads files as text in pieces of any size.
-func FuzzText(f *testing.F) {
+// FuzzTextFile reads files as text in pieces of any size.
+func FuzzTextFile(f *testing.F) {
 	f.Add([]byte("one\ntwo\r\nthree\rfour\n"), uint16(3))
 	f.Add([]byte{}, uint16(1))
 	f.Fuzz(func(t *testing.T, file []byte, length uint16) {
-		text, err := netascii.New(bytes.NewReader(file), int64(len(file)))
+		text, err := newTextFile(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,8 +40,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-func TestShorter(t *testing.T) {
-	if _, err := netascii.New(strings.NewReader("short"), 6); err == nil || !strings.Contains(err.Error(), "byte 5") {
+func TestTextFileShorter(t *testing.T) {
+	if _, err := newTextFile(strings.NewReader("short"), 6); err == nil || !strings.Contains(err.Error(), "byte 5") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,8 +1,4 @@
-// Package added says which nodes of the API and of chassis can be in a farm: those that no node
-// of the config file shadows, and whose pool, subnet and tags are there.
-//
-// It does not know what else is checked of them.
-package added
+package config
 
 import (
 	"net/netip"
@@ -11,12 +7,12 @@ import (
 	"drover/pools"
 )
 
-// All lets all nodes wait.
-func All(string) bool { return true }
+// allWait lets all nodes wait.
+func allWait(string) bool { return true }
 
-// Waiting separates the nodes of the API whose pool, subnet or tags are neither in the file
-// nor objects in force, if these can be objects and the nodes may wait for them.
-func Waiting(c *pools.Config, added []pools.PoolNode, mayWait func(name string) bool) (kept, waiting []pools.PoolNode) {
+// splitWaiting separates the nodes of the API whose pool, subnet or tags are neither in the file
+// nor active objects, if these can be objects and the nodes may wait for them.
+func splitWaiting(c *pools.Config, added []pools.PoolNode, mayWait func(name string) bool) (kept, waiting []pools.PoolNode) {
 	if c.Server.Objects.Namespace == "" || mayWait == nil {
 		return added, nil
 	}
@@ -36,10 +32,10 @@ func Waiting(c *pools.Config, added []pools.PoolNode, mayWait func(name string) 
 	return kept, waiting
 }
 
-// Shadowed separates the nodes of chassis that a node of the config file shadows:
+// splitShadowed separates the nodes of chassis that a node of the config file shadows:
 // it has their name, one of their MACs, their address or their slot. An operator can so
 // declare a machine that was imported from a chassis, without an error at the start.
-func Shadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []pools.PoolNode) {
+func splitShadowed(c *pools.Config, added []pools.PoolNode) (kept, shadowed []pools.PoolNode) {
 	if !slices.ContainsFunc(added, func(n pools.PoolNode) bool { return !n.ChassisSlot.IsZero() }) {
 		return added, nil
 	}

@@ -1,4 +1,4 @@
-package netplan
+package main
 
 import (
 	"os"
@@ -36,7 +36,7 @@ func TestCheckNetplan(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := Check(t.Context(), root, func(string, ...any) {})
+			err := checkNetplan(t.Context(), root, func(string, ...any) {})
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("got %v, want %q", err, tt.err)
 			}

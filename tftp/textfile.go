@@ -1,6 +1,4 @@
-// Package netascii has files as text for TFTP's mode netascii (RFC 1350, RFC 764): a line
-// ends with CR LF, and a CR of the file is followed by a NUL.
-package netascii
+package tftp
 
 import (
 	"bufio"
@@ -10,15 +8,16 @@ import (
 	"io"
 )
 
-// MaxSize is the largest file that should be served as text, in bytes. Its size as text is
+// maxTextFile is the largest file that can be served as text, in bytes. Its size as text is
 // known only when it was read to its end.
-const MaxSize = 1 << 20
+const maxTextFile = 1 << 20
 
-// piece is what is read at a time to count the line ends, in bytes.
-const piece = 64 << 10
+// textPiece is what is read at a time to count the line ends, in bytes.
+const textPiece = 64 << 10
 
-// Text is a file as text. It is read once, from its start to its end.
-type Text struct {
+// textFile is a file as text for mode netascii (RFC 1350, RFC 764): a line ends with CR LF, and a
+// CR of the file is followed by a NUL. It is read once, from its start to its end.
+type textFile struct {
 	size int64 // as text, in bytes
 
 	in   *bufio.Reader // of the file
@@ -27,12 +26,12 @@ type Text struct {
 	torn bool          // there is a rest
 }
 
-// New returns a file of a size in bytes as text. It reads the whole file.
-func New(f io.ReaderAt, size int64) (*Text, error) {
-	t := &Text{size: size, in: bufio.NewReader(io.NewSectionReader(f, 0, size))}
-	b := make([]byte, piece)
-	for offset := int64(0); offset < size; offset += piece {
-		b = b[:min(piece, size-offset)]
+// newTextFile returns a file of a size in bytes as text. It reads the whole file.
+func newTextFile(f io.ReaderAt, size int64) (*textFile, error) {
+	t := &textFile{size: size, in: bufio.NewReader(io.NewSectionReader(f, 0, size))}
+	b := make([]byte, textPiece)
+	for offset := int64(0); offset < size; offset += textPiece {
+		b = b[:min(textPiece, size-offset)]
 		if read, err := f.ReadAt(b, offset); read < len(b) {
 			return nil, fmt.Errorf("byte %d: %w", offset+int64(read), err)
 		}
@@ -42,10 +41,10 @@ func New(f io.ReaderAt, size int64) (*Text, error) {
 }
 
 // Size returns the size as text, in bytes.
-func (t *Text) Size() int64 { return t.size }
+func (t *textFile) Size() int64 { return t.size }
 
 // ReadAt reads the text at the end of what was read before.
-func (t *Text) ReadAt(b []byte, offset int64) (int, error) {
+func (t *textFile) ReadAt(b []byte, offset int64) (int, error) {
 	if offset != t.next {
 		return 0, errors.New("text is read in order only")
 	}

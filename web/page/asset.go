@@ -1,7 +1,4 @@
-// Package asset has the files of the page that are the same for everyone: its style, its script,
-// and htmx, which asks for the page again and changes what is different in it (htmx/README.md
-// says where it is from). They are in the program.
-package asset
+package page
 
 import (
 	"crypto/sha256"
@@ -12,12 +9,16 @@ import (
 	"drover/web/answer"
 )
 
-//go:embed style.css page.js htmx
-var files embed.FS
+// assets are the files of the page that are the same for everyone: its style, its script, and htmx,
+// which asks for the page again and changes what is different in it (asset/htmx/README.md says where
+// it is from).
+//
+//go:embed asset
+var assets embed.FS
 
-// served are the files that browsers ask for: their types, and the parts that they are made of. htmx
+// servedAssets are the files that browsers ask for: their types, and the parts that they are made of. htmx
 // begins as soon as its script has run, so its extension and the page's own script come with it.
-var served = map[string]struct {
+var servedAssets = map[string]struct {
 	kind  string
 	parts []string
 }{
@@ -25,14 +26,14 @@ var served = map[string]struct {
 	"/page.js":   {"text/javascript; charset=utf-8", []string{"htmx/htmx.min.js", "htmx/hx-sse.min.js", "page.js"}},
 }
 
-// Handlers returns the handlers of the files, by their paths. They need no session. A browser may
+// assetHandlers returns the handlers of these files, by their paths. They need no session. A browser may
 // keep the files, and asks each time whether they are the same.
-func Handlers() map[string]answer.Handler {
+func assetHandlers() map[string]answer.Handler {
 	all := map[string]answer.Handler{}
-	for path, file := range served {
+	for path, file := range servedAssets {
 		var data []byte
 		for _, name := range file.parts {
-			part, err := files.ReadFile(name)
+			part, err := assets.ReadFile("asset/" + name)
 			if err != nil {
 				panic(err) // a file that is embedded
 			}
