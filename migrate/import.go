@@ -56,7 +56,7 @@ const maxConfig = 4 << 20
 // config.
 func (i *Import) Run(ctx context.Context) (*Result, error) {
 	if i.Apply && (i.Output != "" || i.Config != "") {
-		return nil, errors.New("--apply writes to the server: give neither --output nor --config")
+		return nil, &importer.UsageError{Err: errors.New("--apply writes to the server: give neither --output nor --config")}
 	}
 	f := NewFarm(i.Options)
 	if err := i.Read(f); err != nil {

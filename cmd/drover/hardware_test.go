@@ -257,9 +257,9 @@ func TestImportNamed(t *testing.T) {
 		{"import moonshot m1 -c drover.yaml --apply" + pins, 0, "+ m1c2n1  94:57:a5:01:02:00  10.28.7.2\nm1: 2 nodes: 2 new\n", ""},
 		{"power on c2n1 --chassis m1 -c drover.yaml" + pins, 0, "c2n1     on     -\n", "c2n1: on"},
 		{"power on c2n1 --chassis m9 -c drover.yaml" + pins, 2, "", "has no chassis of that name"},
-		{"import moonshot m2 -c drover.yaml", 1, "", `drover.yaml has no chassis "m2"`},
-		{"import moonshot m1 m1 -c drover.yaml", 1, "", "m1 is there twice"},
-		{"import moonshot m1 -c drover.yaml --pool x", 1, "", "--pool: of a chassis that is named"},
+		{"import moonshot m2 -c drover.yaml", 2, "", `drover.yaml has no chassis "m2"`},
+		{"import moonshot m1 m1 -c drover.yaml", 2, "", "m1 is there twice"},
+		{"import moonshot m1 -c drover.yaml --pool x", 2, "", "--pool: of a chassis that is named"},
 		{"import moonshot m1 -c nowhere.yaml", 1, "", "no such file"},
 	} {
 		code, out, errs := drover(t, tt.line)

@@ -238,7 +238,7 @@ func TestHostileChassis(t *testing.T) {
 		t.Errorf("log:\n%s", log.String())
 	}
 	line := "import moonshot --pool p --chassis m2=https://" + bad.Addr + " --password-file pass --known-certs certs"
-	if code, out, errs := drover(t, line); code != 5 || !strings.Contains(errs, "more than 64 pages") {
+	if code, out, errs := drover(t, line); code != 1 || !strings.Contains(errs, "more than 64 pages") {
 		t.Errorf("import: exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -298,7 +298,13 @@ func TestHangingDisk(t *testing.T) {
 	for n := range uint32(leases) {
 		m := pools.MAC{0x52, 0x54, 0, 0x77, byte(n >> 8), byte(n)}
 		write(t, relay, numbered(n, m, request, requested(fmt.Sprintf("10.28.%d.%d", 100+n>>8, n&0xff))))
-		if n%100 == 99 { // the socket's buffer has no room for many while the server waits for a processor
+		if n%100 == 99 { // the socket's buffer has no room for more while the server waits for a processor
+			last := pools.MAC{0x52, 0x54, 0, 0x78, byte(n >> 8), byte(n)} // it has no lease, and waits for no disk
+			write(t, relay, numbered(3*leases+n, last, discover))
+			for r.next().MAC != last {
+			}
+		}
+		if n%500 == 499 {
 			write(t, relay, numbered(leases+n, web1, request, requested("10.28.36.1")))
 			if got := read(t, relay); number(got) != leases+n || got.MessageType() != dhcpv4.MessageTypeAck {
 				t.Fatalf("got %s %d, want the ACK of the declared node, %d", got.MessageType(), number(got), leases+n)

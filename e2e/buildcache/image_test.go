@@ -14,7 +14,7 @@ import (
 )
 
 // trees are the folders that are copied into the root of the node image.
-var trees = []string{"../image/root", "../image/lab"}
+var trees = []string{"../../nodeimage/root", "../../nodeimage/lab"}
 
 // TestUnitsAreEnabled checks that the Dockerfile enables each unit with an [Install]
 // section, which does nothing otherwise.
@@ -104,7 +104,7 @@ func TestMountUnitNames(t *testing.T) {
 // TestBridgeTemplate renders the CNI config as containerd does, for the pod network of a
 // Node.
 func TestBridgeTemplate(t *testing.T) {
-	tmpl, err := template.ParseFiles("../image/lab/etc/cni/bridge.conflist.tmpl")
+	tmpl, err := template.ParseFiles("../../nodeimage/lab/etc/cni/bridge.conflist.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func TestPreload(t *testing.T) {
 // unitCommands returns the commands of the unit that gives containerd its images, for a shell.
 func unitCommands(t *testing.T) string {
 	t.Helper()
-	text := fixture.ReadFile(t, "../image/root/usr/lib/systemd/system/containerd-preloaded.service")
+	text := fixture.ReadFile(t, "../../nodeimage/root/usr/lib/systemd/system/containerd-preloaded.service")
 	var lines []string
 	for _, m := range regexp.MustCompile(`(?m)^Exec(?:Condition|Start)=(.*)$`).FindAllStringSubmatch(text, -1) {
 		lines = append(lines, strings.NewReplacer("$$", "$", "%%", "%").Replace(m[1]))

@@ -171,7 +171,7 @@ func crash(t *testing.T, dir string) {
 	if _, err := r.Start("sleep", exec.Command("setsid", "-f", "sh", "-c", "echo $$; exec sleep 300")); err != nil {
 		t.Fatal(err)
 	}
-	select {}
+	time.Sleep(time.Hour) // not select {}: Go ends a program all of whose goroutines are blocked
 }
 
 // TestMachinesAskForTheirBoot switches machines on and listens for the first

@@ -43,7 +43,7 @@ type iloHost struct {
 func (m *ILO) Run(ctx context.Context) (*Result, error) {
 	hosts, err := m.hosts()
 	if err != nil {
-		return nil, err
+		return nil, usage(err)
 	}
 	login, err := m.Login()
 	if err != nil && m.Via != "redfish" {
@@ -53,7 +53,7 @@ func (m *ILO) Run(ctx context.Context) (*Result, error) {
 	case err != nil:
 		return nil, err
 	case len(hosts) > 1 && login.TLSPin != "":
-		return nil, errors.New("--tls-pin is for one host: each has its own (leave it out to pin at first use)")
+		return nil, &UsageError{errors.New("--tls-pin is for one host: each has its own (leave it out to pin at first use)")}
 	}
 	inParallel(len(hosts), m.Parallel, func(i int) { hosts[i].server, hosts[i].err = m.read(ctx, login, hosts[i].address) })
 	if err := ctx.Err(); err != nil {

@@ -60,7 +60,7 @@ type source struct {
 func (m *Moonshot) Run(ctx context.Context) (*Result, error) {
 	sources, err := m.sources()
 	if err != nil {
-		return nil, err
+		return nil, usage(err)
 	}
 	if m.FromFile != "" {
 		sources[0].inv, sources[0].err = m.parseFile(sources[0].file)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"drover/internal/atomicfile"
 	"drover/pools"
 	"drover/pools/config"
+	"drover/pools/config/mistake"
 )
 
 // API is the REST API of a running server.
@@ -44,6 +46,24 @@ func (t *Target) check() error {
 		return errors.New("--apply writes to the server: give neither --output nor --config")
 	}
 	return nil
+}
+
+// UsageError is an error of what an import was told to do: nothing was asked, and nothing is
+// changed.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// usage makes an error one of usage, unless a file cannot be read or is invalid.
+func usage(err error) error {
+	_, invalid := errors.AsType[mistake.Errors](err)
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable || invalid {
+		return err
+	}
+	return &UsageError{err}
 }
 
 // Result is the outcome of an import.

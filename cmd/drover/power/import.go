@@ -9,22 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
-	"drover/hardware/bmc"
 	"drover/hardware/importer"
 	"drover/internal/printable"
 	"drover/pools"
-)
-
-// The exit codes of import. They are its own: a script that runs it for twenty
-// chassis distinguishes a wrong password from a cable.
-const (
-	importUsage       = 1
-	importPartly      = 2
-	importRefused     = 3
-	importRestricted  = 3 // of the imports from configs, which need no login
-	importUnreachable = 4
-	importUnreadable  = 5
-	importConflict    = 6
 )
 
 func newImportCommand() *cobra.Command {
@@ -38,11 +25,10 @@ REST API of a running server (--apply).
 It adds and changes nodes, and deletes none. Chassis and slot identify a node: it
 stays the same node when its cartridge is exchanged.
 
-Exit codes of import: 0 done, 1 usage, 2 partly done (a node without a MAC, a
-chassis of several that failed), 3 login refused, 4 unreachable, 5 not
-understood, or most of a chassis missing, 6 conflicts.`,
+Exit codes: 0 done, 1 failed (not understood, or most of a chassis is missing),
+2 usage, 3 partly done (a node without a MAC or in conflict, one of several chassis
+that failed, ranges or passwords left out), 4 unreachable, 5 login refused.`,
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.Error{Code: importUsage, Err: err} })
 	return cli.Group(cmd, append(newImportConfigCommands(), newImportMoonshotCommand(), newImportILOCommand())...)
 }
 
@@ -71,7 +57,7 @@ tried once.`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if err := flags.checkNames(cmd, m, names); err != nil {
-				return &cli.Error{Code: importUsage, Err: err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			m.Stdin, m.API = cmd.InOrStdin(), &flags.api
 			m.Parallel, m.Base, m.Login = flags.bmc.parallel, flags.bmc.base(cmd), flags.bmc.login(cmd)
@@ -110,7 +96,7 @@ A node is named after the serial number, or by --name-template, which has .Seria
   drover import ilo --hosts ilo-a1,ilo-a2 --via redfish --password-file ilo.pass --pool compute --apply`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
-				return &cli.Error{Code: importUsage, Err: err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			return nil
 		},
@@ -180,7 +166,7 @@ func (i *importFlags) checkNames(cmd *cobra.Command, m *importer.Moonshot, names
 // run runs an import and prints its result.
 func (i *importFlags) run(cmd *cobra.Command, do func(context.Context) (*importer.Result, error)) error {
 	if i.format != "text" && i.format != "json" && i.format != "yaml" {
-		return &cli.Error{Code: importUsage, Err: fmt.Errorf("unknown output %q (text, json or yaml)", i.format)}
+		return &cli.Error{Code: cli.Usage, Err: fmt.Errorf("unknown output %q (text, json or yaml)", i.format)}
 	}
 	r, err := do(cmd.Context())
 	if err == nil {
@@ -190,7 +176,7 @@ func (i *importFlags) run(cmd *cobra.Command, do func(context.Context) (*importe
 		err = r.WriteNodes(cmd.OutOrStdout())
 	}
 	if err != nil {
-		return &cli.Error{Code: importCode(err), Err: err}
+		return powerError(err)
 	}
 	return importOutcome(r)
 }
@@ -226,26 +212,13 @@ func (i *importFlags) print(cmd *cobra.Command, r *importer.Result) error {
 func importOutcome(r *importer.Result) error {
 	switch {
 	case len(r.Failed) > 0 && r.Done == 0:
-		return &cli.Error{Code: importCode(r.Failed[0]), Err: errors.Join(r.Failed...)}
+		return &cli.Error{Code: cli.CodeOf(powerError(r.Failed[0])), Err: errors.Join(r.Failed...)}
 	case len(r.Failed) > 0:
-		return &cli.Error{Code: importPartly, Err: errors.Join(r.Failed...)}
+		return &cli.Error{Code: cli.Partly, Err: errors.Join(r.Failed...)}
 	case r.Conflicts > 0:
-		return &cli.Error{Code: importConflict, Err: fmt.Errorf("nodes in conflict, left as they were: %d", r.Conflicts)}
+		return &cli.Error{Code: cli.Partly, Err: fmt.Errorf("nodes in conflict, left as they were: %d", r.Conflicts)}
 	case r.Partial:
-		return &cli.Error{Code: importPartly, Err: errors.New("some nodes have no MAC yet, or were not understood (switch them on once, and import again)")}
+		return &cli.Error{Code: cli.Partly, Err: errors.New("some nodes have no MAC yet, or were not understood (switch them on once, and import again)")}
 	}
 	return nil
-}
-
-// importCode returns the exit code for an error of the hardware or of the API.
-func importCode(err error) int {
-	switch code := cli.CodeOf(powerError(err)); {
-	case code == cli.Refused:
-		return importRefused
-	case code == cli.Unreachable:
-		return importUnreachable
-	case errors.Is(err, bmc.ErrUnreadable), errors.Is(err, bmc.ErrRejected), errors.Is(err, importer.ErrLost):
-		return importUnreadable
-	}
-	return importUsage
 }

@@ -79,7 +79,7 @@ dhcp-optsfile that are elsewhere.`,
 	cmd.Flags().StringArrayVar(&options, "dhcp-opts", nil, "a file of dhcp-optsfile; once for each")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args)+len(hosts)+len(options) == 0 {
-			return &cli.Error{Code: importUsage, Err: errors.New("no file is named")}
+			return &cli.Error{Code: cli.Usage, Err: errors.New("no file is named")}
 		}
 		return nil
 	}
@@ -116,13 +116,13 @@ without a counterpart, or not understood, with its file and line. An existing
 --format objects it is objects of an admin cluster, for kubectl apply.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &cli.Error{Code: importUsage, Err: errors.New("no file is named")}
+				return &cli.Error{Code: cli.Usage, Err: errors.New("no file is named")}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if err := c.parse(); err != nil {
-				return &cli.Error{Code: importUsage, Err: err}
+				return &cli.Error{Code: cli.Usage, Err: err}
 			}
 			c.Command, c.API = "drover import "+strings.Join(append([]string{cmd.Name()}, files...), " "), &c.api
 			c.Read = func(f *migrate.Farm) error { return read(f, files) }
@@ -216,16 +216,14 @@ func (c *configFlags) run(cmd *cobra.Command) error {
 // importResult returns the error with the exit code of an import.
 func importResult(r *migrate.Result, err error) error {
 	switch {
-	case errors.Is(err, migrate.ErrFormat):
-		return &cli.Error{Code: importUnreadable, Err: err}
 	case err != nil:
-		return &cli.Error{Code: importCode(err), Err: err}
+		return powerError(err)
 	case r.Restricted:
-		return &cli.Error{Code: importRestricted, Err: errors.New("ranges or passwords are left out, which drover would give to more machines: see the report")}
+		return &cli.Error{Code: cli.Partly, Err: errors.New("ranges or passwords are left out, which drover would give to more machines: see the report")}
 	case r.Conflicts > 0:
-		return &cli.Error{Code: importConflict, Err: fmt.Errorf("machines in conflict, left as they were: %d", r.Conflicts)}
+		return &cli.Error{Code: cli.Partly, Err: fmt.Errorf("machines in conflict, left as they were: %d", r.Conflicts)}
 	case r.Partial:
-		return &cli.Error{Code: importPartly, Err: errors.New("some of it was not understood, or left out: see the report")}
+		return &cli.Error{Code: cli.Partly, Err: errors.New("some of it was not understood, or left out: see the report")}
 	}
 	return nil
 }

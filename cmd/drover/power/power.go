@@ -15,6 +15,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/nodeset"
 	"drover/hardware/bmc"
+	"drover/hardware/importer"
 	"drover/internal/natural"
 	"drover/internal/printable"
 	"drover/internal/wait"
@@ -336,6 +337,11 @@ func powerOutcome(results []bmc.Result) error {
 	return powerError(errors.Join(errs...))
 }
 
+func isUsage(err error) bool {
+	_, ok := errors.AsType[*importer.UsageError](err)
+	return ok
+}
+
 // powerError gives an error of the hardware its exit code.
 func powerError(err error) error {
 	if _, ok := errors.AsType[*cli.Error](err); ok {
@@ -346,6 +352,8 @@ func powerError(err error) error {
 		return &cli.Error{Code: cli.Refused, Err: err}
 	case errors.Is(err, bmc.ErrUnreachable):
 		return &cli.Error{Code: cli.Unreachable, Err: err}
+	case isUsage(err):
+		return &cli.Error{Code: cli.Usage, Err: err}
 	}
 	return err
 }
