@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover/cli"
 	"drover/e2e/farmtest"
 	"drover/hardware"
 	"drover/kube"
@@ -300,17 +298,5 @@ func TestNoAnswer(t *testing.T) {
 		{"node show x --api " + elsewhere.URL, 1, "", "404 Not Found: is that the API of a drover?"},
 	} {
 		c.run(t)
-	}
-}
-
-func TestCodeOf(t *testing.T) {
-	wrapped := errors.Join(errors.New("a"), &cli.Error{Code: cli.Unreachable, Err: errors.New("b")})
-	for err, want := range map[error]int{nil: 0, errors.New("x"): 1, &cli.Error{Code: cli.Usage, Err: nil}: 2, wrapped: 4, context.Canceled: 1} {
-		if got := cli.CodeOf(err); got != want {
-			t.Errorf("%v: got %d, want %d", err, got, want)
-		}
-	}
-	if got := (&cli.Error{Code: cli.Failed, Err: nil}).Error(); got != "" {
-		t.Errorf("got %q for nothing to say", got)
 	}
 }
