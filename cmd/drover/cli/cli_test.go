@@ -65,19 +65,21 @@ func commands() []*cobra.Command {
 func TestUsage(t *testing.T) {
 	s := clitest.Serve(t, nil)
 	for line, want := range map[string]string{
-		"lists":                               `unknown command "lists"`,
-		"list x":                              `unknown command "x"`,
-		"list --frobnicate":                   "unknown flag",
-		"list -o xml":                         `unknown output "xml" (text, json or yaml)`,
-		"list -o jsonpath={":                  "--output: ",
-		"list --sort size":                    `--sort "size": want one of name, pool`,
-		"list --sort --name":                  `--sort "--name"`,
-		"list --context c --api http://[::1]": "give one of them",
-		"list --context none":                 `no context "none"`,
-		"list --api http://192.0.2.1":         "plain HTTP would show the token to the network",
-		"list --api https://a:b@[::1]":        "want http://127.0.0.1:8443",
-		"rm":                                  "requires at least 1 arg",
-		"rm a bad":                            "no name: bad", // a is not removed
+		"lists":                                   `unknown command "lists"`,
+		"list x":                                  `unknown command "x"`,
+		"list --frobnicate":                       "unknown flag",
+		"list -o xml":                             `unknown output "xml" (text, json or yaml)`,
+		"list -o jsonpath={":                      "--output: ",
+		"list --sort size":                        `--sort "size": want one of name, pool`,
+		"list --sort --name":                      `--sort "--name"`,
+		"list --context c --api http://[::1]":     "give one of them",
+		"list --context none":                     `no context "none"`,
+		"list --api http://192.0.2.1":             "plain HTTP would show the token to the network",
+		"list --api https://a:b@[::1]":            "want http://127.0.0.1:8443",
+		"list --api ftp://x":                      "want http://127.0.0.1:8443 or https://HOST:PORT",
+		"list --api http://localhost.example.org": "plain HTTP would show the token to the network",
+		"rm":       "requires at least 1 arg",
+		"rm a bad": "no name: bad", // a is not removed
 	} {
 		clitest.Check(t, s, commands, clitest.Case{Line: line, Code: cli.Usage, Err: want})
 	}
