@@ -17,6 +17,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/contexts"
+	"drover/e2e/ilosim"
 	"drover/web/answer"
 )
 
@@ -122,4 +123,19 @@ func Check(t *testing.T, s *Server, commands func() []*cobra.Command, cases ...C
 			t.Errorf("drover %s\ngot exit %d\n%s%sasked for\n%s\nwant exit %d\n%s%s\nasked for\n%s", c.Line, got.Code, got.Out, got.Err, asked, c.Code, c.Out, c.Err, c.Asked)
 		}
 	}
+}
+
+// Chassis starts a chassis and returns the flags that ask it. They pin its key, and have its
+// password, in the working directory.
+func Chassis(t testing.TB, c *ilosim.Chassis) string {
+	t.Helper()
+	s, err := c.ServeSSH("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := os.WriteFile("pass", []byte(c.Password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--chassis m1=" + s.Addr + " --password-file pass --known-hosts known_hosts --known-certs known_certs"
 }
