@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,5 +153,18 @@ func TestWhichServer(t *testing.T) {
 	clitest.Check(t, mine, commands, clitest.Case{Line: "list", Out: "of the context\n", Asked: "GET /api/v1/nodes?sort=name"})
 	if asked := other.Asked(); len(asked) > 0 {
 		t.Errorf("the other server was asked: %q", asked)
+	}
+}
+
+// TestRedirect: a token goes to no other server, also when the one that has it sends a client there.
+func TestRedirect(t *testing.T) {
+	there := clitest.Serve(t, map[string]string{"GET /api/v1/nodes": "[]"})
+	for _, code := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		here := httptest.NewServer(http.RedirectHandler(there.URL+"/api/v1/nodes", code))
+		got := clitest.Run(t, commands(), "", "list --api "+here.URL)
+		here.Close()
+		if asked := there.Asked(); got.Code != cli.Failed || len(asked) > 0 {
+			t.Errorf("%d: %+v, asked for %q", code, got, asked)
+		}
 	}
 }
