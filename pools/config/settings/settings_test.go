@@ -108,6 +108,8 @@ func TestMistakes(t *testing.T) {
 		`network.bonds: network.bonds: want devices`:                        network("bonds", "x"),
 		`network.bonds.a: network: device "a" has no settings`:              network("bonds", map[string]any{"a": nil}),
 		`network.bonds.0123456789abcdef: network: device "0123`:             device("bonds", "0123456789abcdef", "mtu", "9000"),
+		`network.bonds.eth0:1: network: device "eth0:1": its`:               device("bonds", "eth0:1", "mtu", "9000"),
+		`network.bonds...: network: device "..": its name is`:               device("bonds", "..", "mtu", "9000"),
 		`network.bonds.a.mtu: network: device "a": mtu "67"`:                device("bonds", "a", "mtu", "67"),
 		`network.vlans.a: network: device "a": id "4095" is`:                device("vlans", "a", "id", "4095"),
 		`network: network: template: `:                                      device("bonds", "a", "x", "{{.Node"),
