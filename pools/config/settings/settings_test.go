@@ -57,10 +57,6 @@ func TestGood(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	file := func(f pools.File) pools.Tag { return pools.Tag{Files: map[string]pools.File{"/a": f}} }
 	script := func(s pools.Script) pools.Tag { return pools.Tag{Scripts: map[string]pools.Script{"a": s}} }
-	network := func(key string, v any) pools.Tag { return pools.Tag{Network: pools.Tree{key: v}} }
-	device := func(kind, name, key, value string) pools.Tag {
-		return network(kind, map[string]any{name: map[string]any{key: value}})
-	}
 	for want, tag := range map[string]pools.Tag{
 		`modules: "a b" is not`:                                             {Modules: list("a b")},
 		`timezone: "../../etc/shadow" is not`:                               {Timezone: "../../etc/shadow"},
@@ -102,17 +98,31 @@ func TestMistakes(t *testing.T) {
 		`scripts.a: script "a": it is empty`:                                script(pools.Script{Stage: pools.Online, Source: true}),
 		`scripts.a: script "a": it has run and a reference`:                 script(pools.Script{Stage: pools.Online, Run: "#!/bin/sh", Reference: pools.Reference{FromFile: "x"}}),
 		`scripts.../a: script "../a": its name has other`:                   {Scripts: map[string]pools.Script{"../a": {Stage: pools.Online, Run: "#!/bin/sh"}}},
-		`network.network: network has the key network again`:                network("network", map[string]any{}),
-		`network.ethernet: unknown key "network.ethernet" (did`:             network("ethernet", map[string]any{}),
-		`network.version: network: version 1 is not 2`:                      network("version", "1"),
-		`network.bonds: network.bonds: want devices`:                        network("bonds", "x"),
-		`network.bonds.a: network: device "a" has no settings`:              network("bonds", map[string]any{"a": nil}),
-		`network.bonds.0123456789abcdef: network: device "0123`:             device("bonds", "0123456789abcdef", "mtu", "9000"),
-		`network.bonds.eth0:1: network: device "eth0:1": its`:               device("bonds", "eth0:1", "mtu", "9000"),
-		`network.bonds...: network: device "..": its name is`:               device("bonds", "..", "mtu", "9000"),
-		`network.bonds.a.mtu: network: device "a": mtu "67"`:                device("bonds", "a", "mtu", "67"),
-		`network.vlans.a: network: device "a": id "4095" is`:                device("vlans", "a", "id", "4095"),
-		`network: network: template: `:                                      device("bonds", "a", "x", "{{.Node"),
+	} {
+		if got := check(t, tag); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("got\n%s\nwant the one mistake\n%s", got, want)
+		}
+	}
+}
+
+// TestNetwork: the form of a network is checked, and its details are left to netplan.
+func TestNetwork(t *testing.T) {
+	network := func(key string, v any) pools.Tag { return pools.Tag{Network: pools.Tree{key: v}} }
+	device := func(kind, name, key, value string) pools.Tag {
+		return network(kind, map[string]any{name: map[string]any{key: value}})
+	}
+	for want, tag := range map[string]pools.Tag{
+		`network.network: network has the key network again`:    network("network", map[string]any{}),
+		`network.ethernet: unknown key "network.ethernet" (did`: network("ethernet", map[string]any{}),
+		`network.version: network: version 1 is not 2`:          network("version", "1"),
+		`network.bonds: network.bonds: want devices`:            network("bonds", "x"),
+		`network.bonds.a: network: device "a" has no settings`:  network("bonds", map[string]any{"a": nil}),
+		`network.bonds.0123456789abcdef: network: device "0123`: device("bonds", "0123456789abcdef", "mtu", "9000"),
+		`network.bonds.eth0:1: network: device "eth0:1": its`:   device("bonds", "eth0:1", "mtu", "9000"),
+		`network.bonds...: network: device "..": its name is`:   device("bonds", "..", "mtu", "9000"),
+		`network.bonds.a.mtu: network: device "a": mtu "67"`:    device("bonds", "a", "mtu", "67"),
+		`network.vlans.a: network: device "a": id "4095" is`:    device("vlans", "a", "id", "4095"),
+		`network: network: template: `:                          device("bonds", "a", "x", "{{.Node"),
 	} {
 		if got := check(t, tag); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("got\n%s\nwant the one mistake\n%s", got, want)
