@@ -28,7 +28,7 @@ func commands() []*cobra.Command { return command.Commands("v1-test") }
 // change adds a node to the state in a directory.
 func change(t *testing.T, dir string, number byte) {
 	t.Helper()
-	s, err := state.Open(dir, state.Options{})
+	s, err := state.Open(dir, state.Options{LogSize: 8 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func change(t *testing.T, dir string, number byte) {
 // wantNodes fails the test unless the state in a directory has so many nodes.
 func wantNodes(t *testing.T, dir string, want int) {
 	t.Helper()
-	s, err := state.Open(dir, state.Options{})
+	s, err := state.Open(dir, state.Options{LogSize: 8 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestRestore(t *testing.T) {
 // not asked about either.
 func TestRunning(t *testing.T) {
 	s := site(t)
-	store, err := state.Open("state", state.Options{})
+	store, err := state.Open("state", state.Options{LogSize: 8 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
