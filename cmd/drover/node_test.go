@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"drover/cmd/drover/cli"
 	"drover/e2e/farmtest"
 	"drover/hardware"
 	"drover/kube"
@@ -236,25 +234,11 @@ func help(t *testing.T, name string) string {
 }
 
 // Usage is checked before the server is called.
-func TestNodeUsage(t *testing.T) {
+func TestBootUsage(t *testing.T) {
 	apiSite(t)
 	for _, c := range []command{
-		{"node frobnicate", 2, "", `unknown command "frobnicate" for "drover node"`},
 		{"boot frobnicate", 2, "", `unknown command "frobnicate" for "drover boot"`},
-		{"node add", 2, "", "accepts 1 arg(s)"},
-		{"node rm", 2, "", "which nodes?"},
-		{"node list x[", 2, "", "a [ without ]"},
-		{"node list -o xml", 2, "", `unknown output "xml" (table, wide, name, json or yaml)`},
 		{"boot show m1 -o table", 2, "", `unknown output "table" (text, json or yaml)`},
-		{"node add n1", 2, "", "--pool is missing"},
-		{"node add n1", 2, "", "--mac is missing"},
-		{"node add n1 --pool p --ip 10.0.0.1", 2, "", "or by --client-id, --circuit-id"},
-		{"node add n1 --pool p --mac zz --ip 10.0.0.1", 2, "", `--mac: "zz" is not a MAC address`},
-		{"node add n1 --pool p --mac 52:54:00:00:00:01 --ip x", 2, "", `--ip: "x" is not an IP address`},
-		{"node list --api ftp://x", 2, "", "want http://127.0.0.1:8443 or https://HOST:PORT"},
-		{"node list --api http://user:pw@127.0.0.1", 2, "", "want http"},
-		{"node list --api http://10.28.0.2:8443", 2, "", "plain HTTP would show the token to the network"},
-		{"node list --api http://localhost.example.org", 2, "", "plain HTTP would show the token"},
 	} {
 		c.run(t)
 	}
@@ -300,17 +284,5 @@ func TestNoAnswer(t *testing.T) {
 		{"node show x --api " + elsewhere.URL, 1, "", "404 Not Found: is that the API of a drover?"},
 	} {
 		c.run(t)
-	}
-}
-
-func TestCodeOf(t *testing.T) {
-	wrapped := errors.Join(errors.New("a"), &cli.Error{Code: cli.Unreachable, Err: errors.New("b")})
-	for err, want := range map[error]int{nil: 0, errors.New("x"): 1, &cli.Error{Code: cli.Usage, Err: nil}: 2, wrapped: 4, context.Canceled: 1} {
-		if got := cli.CodeOf(err); got != want {
-			t.Errorf("%v: got %d, want %d", err, got, want)
-		}
-	}
-	if got := (&cli.Error{Code: cli.Failed, Err: nil}).Error(); got != "" {
-		t.Errorf("got %q for nothing to say", got)
 	}
 }

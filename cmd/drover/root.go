@@ -1,12 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,41 +19,12 @@ import (
 	"drover/cmd/drover/node"
 	"drover/cmd/drover/power"
 	"drover/cmd/drover/status"
-	"drover/internal/printable"
 	"drover/pools"
 )
 
 // run runs the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	// What servers, chassis and machines say is in tables, errors and logs: no output goes
-	// past these writers.
-	stdout, stderr = printable.Writer{To: stdout}, printable.Writer{To: stderr}
-	started := false
-	root := newRootCommand()
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	switch {
-	case err == nil:
-		return 0
-	case !started: // cobra refused the arguments before any command ran
-		fmt.Fprintf(stderr, "drover: %v\nRun 'drover help' for usage.\n", err)
-		if e, ok := errors.AsType[*cli.Error](err); ok {
-			return e.Code // set by the command
-		}
-		return cli.Usage
-	}
-	printError(stderr, err)
-	return cli.CodeOf(err)
-}
-
-// printError writes the error of a command as a line, unless it is nil or has no text.
-func printError(w io.Writer, err error) {
-	if err != nil && err.Error() != "" {
-		fmt.Fprintln(w, "drover:", err)
-	}
+	return cli.Execute(ctx, newRootCommand(), args, stdout, stderr)
 }
 
 func newRootCommand() *cobra.Command {
@@ -70,10 +37,8 @@ them their identity, and lets them join.
 
 Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 4 server unreachable, 5 refused.`,
-		Example:       "  drover init\n  drover check -c drover.yaml\n  drover serve -c drover.yaml\n  drover status",
-		Version:       pools.Version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Example: "  drover init\n  drover check -c drover.yaml\n  drover serve -c drover.yaml\n  drover status",
+		Version: pools.Version,
 	}
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), explain.NewCommand(), newClusterCommand(), newTenantCommand(),
@@ -90,34 +55,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(status.NewCommand(), doctor.NewCommand())
 	complete.Install(root)
 	addHelp(root)
-	checkFirst(root)
 	return root
-}
-
-// checkFirst makes all commands check their arguments and flags before anything else, so that
-// these errors are of usage. An empty argument is one: it is a shell variable that is not set,
-// mostly, and a list of names without a name must not stand for all.
-func checkFirst(cmd *cobra.Command) {
-	for _, sub := range cmd.Commands() {
-		checkFirst(sub)
-	}
-	if cmd.HasSubCommands() { // its argument is the name of one
-		return
-	}
-	check := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		for i, arg := range args {
-			if strings.TrimSpace(arg) == "" {
-				return fmt.Errorf("%s: argument %d is empty (is a variable of the shell not set?)", cmd.CommandPath(), i+1)
-			}
-		}
-		if check != nil {
-			if err := check(cmd, args); err != nil {
-				return err
-			}
-		}
-		return cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
-	}
 }
 
 // addHelp adds the commands help and completion, which cobra otherwise adds later, with

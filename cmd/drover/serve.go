@@ -40,7 +40,7 @@ It needs CAP_NET_BIND_SERVICE and CAP_NET_RAW, and no other privilege.`,
 			w := server.NewLogWriter(cmd.ErrOrStderr())
 			defer w.Close()
 			err := runServer(cmd.Context(), o, w, logFormat, logLevel)
-			printError(w, err) // after all lines of the log, and without waiting for a reader
+			cli.PrintError(w, err) // after all lines of the log, and without waiting for a reader
 			if err != nil {
 				err = &cli.Error{Code: cli.CodeOf(err)}
 			}

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/internal/natural"
 	"drover/internal/printable"
 	"drover/pools"
 	"drover/web/client"
@@ -28,7 +30,7 @@ func (s *selector) follow(cmd *cobra.Command, c *cli.Client, format string) erro
 	if format == "table" {
 		printChange(out, "CHANGE", "NAME", "POOL", "IP", "STATE", "NOTE")
 	}
-	answered, shown := false, map[string]bool{}
+	answered, f := false, following{names, rules, map[string]pools.NodeInfo{}}
 	for e, err := range cli.Watch(cmd.Context(), c, client.Nodes, query(names, rules)...) {
 		if err != nil {
 			if code := cli.CodeOf(err); !answered || code == cli.Refused {
@@ -38,29 +40,60 @@ func (s *selector) follow(cmd *cobra.Command, c *cli.Client, format string) erro
 			continue
 		}
 		answered = true
-		kind := e.Kind
-		if kind == "list" {
-			kind = "is"
-		} else {
-			e.List = []pools.NodeInfo{e.Element}
-		}
-		for _, n := range e.List {
-			chosen := kind != "removed" && fits(&n, rules) && (len(names) == 0 || slices.Contains(names, n.Name))
-			switch {
-			case chosen:
-				shown[n.Name] = true
-			case shown[n.Name]: // it is gone, or fits no more
-				delete(shown, n.Name)
-				kind = "removed"
-			default:
-				continue
-			}
-			if err := printNode(out, format, kind, n); err != nil {
+		for _, l := range f.event(e) {
+			if err := printNode(out, format, l.kind, l.node); err != nil {
 				return err
 			}
 		}
 	}
 	return nil // interrupted by the user: the normal end
+}
+
+// following chooses nodes of a watch, and has those that it has shown and that are there still.
+type following struct {
+	names []string // none: all
+	rules []rule
+	shown map[string]pools.NodeInfo
+}
+
+// followed is a node that is there, added, changed or removed.
+type followed struct {
+	kind string
+	node pools.NodeInfo
+}
+
+// event returns what an event says about the chosen nodes. A list that comes again, from a server
+// that has restarted, lacks those that are gone.
+func (f *following) event(e client.Event[pools.NodeInfo]) (out []followed) {
+	if e.Kind != "list" {
+		return f.node(e.Kind, e.Element)
+	}
+	gone := maps.Clone(f.shown)
+	for _, n := range e.List {
+		delete(gone, n.Name)
+		out = append(out, f.node("is", n)...)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(gone), natural.Compare) {
+		out = append(out, f.node("removed", gone[name])...)
+	}
+	return out
+}
+
+// node returns what is to be shown of a node; nothing of one that is not chosen. One that no longer
+// fits is removed.
+func (f *following) node(kind string, n pools.NodeInfo) []followed {
+	chosen := kind != "removed" && fits(&n, f.rules) && (len(f.names) == 0 || slices.Contains(f.names, n.Name))
+	_, was := f.shown[n.Name]
+	switch {
+	case chosen:
+		f.shown[n.Name] = n
+	case was:
+		delete(f.shown, n.Name)
+		kind = "removed"
+	default:
+		return nil
+	}
+	return []followed{{kind, n}}
 }
 
 // printNode prints a node that is there, added, changed or removed.

@@ -1,4 +1,4 @@
-// Package hardware has the commands of drover for chassis and management processors:
+// Package power has the commands of drover for chassis and management processors:
 // import, chassis, power and audit.
 //
 // The commands chassis and audit ask a running server. Import and power also reach the

@@ -83,6 +83,9 @@ func text(w io.Writer, o *pools.Overview) error {
 		}
 		line("stuck", fmt.Sprintf("%d %s: %s", len(c.Nodes), c.Cause, names))
 	}
+	if n := len(o.Stuck) - maxCauses; n > 0 {
+		line("", fmt.Sprintf("and %d more causes", n))
+	}
 	line("images", states(o.Images))
 	line("leases", states(o.Leases))
 	line("unknown machines", fmt.Sprint(o.Unknown))

@@ -37,9 +37,9 @@ func provider(s *pools.Server, fail func(path, hint, format string, args ...any)
 			fail(at+".scopes", "scopes: [profile, email, groups]", "%s: %q is not a scope", at, name)
 		}
 	}
-	for field, claim := range map[string]string{"nameClaim": o.NameClaim, "groupsClaim": o.GroupsClaim} {
-		if len(claim) > maxName || strings.ContainsFunc(claim, unicode.IsControl) {
-			fail(at+"."+field, "groupsClaim: groups", "%s.%s: %q cannot be the name of a claim", at, field, claim)
+	for _, claim := range []struct{ field, name string }{{"nameClaim", o.NameClaim}, {"groupsClaim", o.GroupsClaim}} {
+		if len(claim.name) > maxName || strings.ContainsFunc(claim.name, unicode.IsControl) {
+			fail(at+"."+claim.field, "groupsClaim: groups", "%s.%s: %q cannot be the name of a claim", at, claim.field, claim.name)
 		}
 	}
 	roles(at, "farm-admins", o.Roles, fail)

@@ -122,8 +122,11 @@ func Node(m pools.Match) error {
 	if err := mac(m.MAC); err != nil {
 		return err
 	}
-	for value, parse := range map[string]func(string) (string, error){m.UUID: resolve.ParseUUID, m.Serial: resolve.ParseSerial} {
-		if _, err := parse(value); value != "" && err != nil {
+	for _, id := range []struct {
+		value string
+		parse func(string) (string, error)
+	}{{m.UUID, resolve.ParseUUID}, {m.Serial, resolve.ParseSerial}} {
+		if _, err := id.parse(id.value); id.value != "" && err != nil {
 			return err
 		}
 	}

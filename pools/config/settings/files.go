@@ -172,7 +172,7 @@ func (c checking) devices(at, kind string, devices map[string]any) {
 			continue
 		}
 		if kind != "ethernets" && !c.device.MatchString(name) { // the id of a card is not its name where it has a match
-			c.fail(at, pools.Hint("15 letters, digits, '.', '-', '_' and ':' at most", "%s: its name is not one of a network interface", what))
+			c.fail(at, pools.Hint("15 letters, digits, '.', '-' and '_' at most", "%s: its name is not one of a network interface", what))
 		}
 		if mtu, ok := settings["mtu"].(string); ok && !strings.Contains(mtu, "{{") {
 			if n, err := strconv.Atoi(mtu); err != nil || n < 68 || n > 65535 {

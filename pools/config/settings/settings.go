@@ -37,7 +37,7 @@ func New() *Checker {
 		name:     regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`),
 		owner:    regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`),
 		variable: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`),
-		device:   regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,15}$`),
+		device:   regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,14}$`),  // dev_valid_name of Linux: no ":", and neither . nor ..
 		label:    regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$`), // XFS takes 12 bytes
 		disk:     regexp.MustCompile(`^/dev/[A-Za-z0-9*]{1,31}$`),
 	}

@@ -1,4 +1,4 @@
-package main
+package power_test
 
 import (
 	"os"
@@ -6,8 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"drover/cmd/drover/power"
+	"drover/e2e/clitest"
 	"drover/e2e/ilosim"
 )
+
+// drover runs a command line and returns what came of it.
+func drover(t *testing.T, line string) (code int, stdout, stderr string) {
+	t.Helper()
+	got := clitest.Run(t, power.Commands(), "", line)
+	return got.Code, got.Out, got.Err
+}
 
 // TestPowerMoonshot: the words of the command line, to what happens in the
 // chassis.
@@ -20,7 +29,7 @@ func TestPowerMoonshot(t *testing.T) {
 	c.OnAction = func(slot string, a ilosim.Action) {
 		happened = append(happened, slot+map[bool]string{true: " on", false: " off"}[a.On]+map[bool]string{true: " pxe", false: ""}[a.PXE])
 	}
-	flags := " --legacy --poll 10ms --wait 60s " + simulated(t, c)
+	flags := " --legacy --poll 10ms --wait 60s " + clitest.Chassis(t, c)
 	for _, tt := range []struct {
 		line     string
 		code     int
