@@ -78,6 +78,14 @@ func TestIfMatch(t *testing.T) {
 			}
 		}
 	}
+	if len(s.calls) > 0 || len(s.entries) > 0 {
+		t.Errorf("it did %q", s.calls)
+	}
+}
+
+// TestIfMatchChanges: a change is made only to the node that the client has read.
+func TestIfMatchChanges(t *testing.T) {
+	s, etag := withNode(t)
 	for _, tt := range []struct {
 		method, body string
 		ifMatch      string

@@ -117,33 +117,39 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			resp, body := ask(t, tt.reply, tt.method, http.Header{"Accept-Encoding": {"gzip"}})
-			if want := max(tt.reply.status, 200); resp.StatusCode != want {
-				t.Errorf("got status %d, want %d", resp.StatusCode, want)
-			}
-			if resp.Header.Get("Vary") != "Accept-Encoding" {
-				t.Errorf("Vary is %q: caches would mix the answers up", resp.Header.Get("Vary"))
-			}
-			encoding := resp.Header.Get("Content-Encoding")
-			if got := encoding == "gzip"; got != tt.zipped {
-				t.Fatalf("got the encoding %q, want compressed %t", encoding, tt.zipped)
-			}
 			want := strings.Join(tt.reply.parts, "")
 			if tt.method == "HEAD" {
 				want = ""
 			}
-			got := string(body)
-			if tt.zipped {
-				got = unzip(t, body)
-			}
-			if got != want {
-				t.Errorf("got %d bytes, want %d", len(got), len(want))
-			}
-			for name, value := range tt.reply.header {
-				if name != "Content-Length" && resp.Header.Get(name) != value {
-					t.Errorf("%s is %q, want %q", name, resp.Header.Get(name), value)
-				}
-			}
+			tt.reply.check(t, resp, body, want, tt.zipped)
 		})
+	}
+}
+
+// check fails the test unless an answer is the one of the handler with this body.
+func (a reply) check(t *testing.T, resp *http.Response, body []byte, want string, zipped bool) {
+	t.Helper()
+	if want := max(a.status, 200); resp.StatusCode != want {
+		t.Errorf("got status %d, want %d", resp.StatusCode, want)
+	}
+	if resp.Header.Get("Vary") != "Accept-Encoding" {
+		t.Errorf("Vary is %q: caches would mix the answers up", resp.Header.Get("Vary"))
+	}
+	encoding := resp.Header.Get("Content-Encoding")
+	if got := encoding == "gzip"; got != zipped {
+		t.Fatalf("got the encoding %q, want compressed %t", encoding, zipped)
+	}
+	got := string(body)
+	if zipped {
+		got = unzip(t, body)
+	}
+	if got != want {
+		t.Errorf("got %d bytes, want %d", len(got), len(want))
+	}
+	for name, value := range a.header {
+		if name != "Content-Length" && resp.Header.Get(name) != value {
+			t.Errorf("%s is %q, want %q", name, resp.Header.Get(name), value)
+		}
 	}
 }
 
@@ -192,6 +198,25 @@ func TestRange(t *testing.T) {
 	}
 }
 
+// inTwo returns a handler that flushes what comes first, and sends the rest when that was seen.
+func inTwo(t *testing.T, kind, first, then string, seen <-chan struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(http.StatusOK)
+		if first != "" {
+			_, _ = io.WriteString(w, first)
+		}
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-seen:
+			_, _ = io.WriteString(w, then)
+		case <-r.Context().Done():
+		}
+	}
+}
+
 // TestFlush: what a handler flushes is at the client before the answer is complete, and what it
 // writes afterwards is in the encoding that the header says.
 func TestFlush(t *testing.T) {
@@ -209,21 +234,7 @@ func TestFlush(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			seen := make(chan struct{})
-			s := httptest.NewServer(compress.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", tt.kind)
-				w.WriteHeader(http.StatusOK)
-				if tt.first != "" {
-					_, _ = io.WriteString(w, tt.first)
-				}
-				if err := http.NewResponseController(w).Flush(); err != nil {
-					t.Error(err)
-				}
-				select {
-				case <-seen:
-					_, _ = io.WriteString(w, tt.then)
-				case <-r.Context().Done():
-				}
-			})))
+			s := httptest.NewServer(compress.Handler(inTwo(t, tt.kind, tt.first, tt.then, seen)))
 			defer s.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // what is not flushed never arrives
 			defer cancel()
