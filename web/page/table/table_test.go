@@ -114,6 +114,17 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+// TestManyWords: a search of thousands of words takes no time, and finds nothing rather than more
+// than was asked for.
+func TestManyWords(t *testing.T) {
+	for n, want := range map[int]string{64: "m1 m2 m10 M0", 65: "", 8000: ""} {
+		query := url.Values{"q": {strings.Repeat("m ", n)}}
+		if got := keys(view(t, query.Encode(), farm())); got != want {
+			t.Errorf("%d words: got %q, want %q", n, got, want)
+		}
+	}
+}
+
 // TestCounts: a table says how much of the list it shows.
 func TestCounts(t *testing.T) {
 	for _, tt := range []struct {
