@@ -67,10 +67,12 @@ func (c *Client) Do(ctx context.Context, call Call) (http.Header, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, &UnreachableError{fmt.Errorf("the answer broke off: %w", err)}
+	case len(data) > maxAnswer:
+		return nil, &Error{Status: resp.StatusCode, text: fmt.Sprintf("gave an answer of more than %d bytes", maxAnswer)}
 	case resp.StatusCode >= 300 && resp.StatusCode != call.Accepted:
 		return nil, newError(resp, data)
 	case call.Out == nil:

@@ -117,13 +117,12 @@ func (c *Client) stream(ctx context.Context, path string, last *string, do func(
 // readEvent reads an event up to the empty line behind it. Its kind is empty if it has none.
 func readEvent(r *bufio.Reader, last *string, alive func()) (kind string, data []byte, err error) {
 	for size := 0; size < maxAnswer; {
-		line, err := r.ReadString('\n')
+		line, err := readLine(r, maxAnswer-size)
 		if err != nil {
 			return "", nil, err
 		}
 		alive()
-		size += len(line)
-		line = strings.TrimSuffix(line, "\n")
+		size += len(line) + 1
 		field, value, _ := strings.Cut(line, ": ")
 		switch {
 		case line == "":
@@ -136,5 +135,23 @@ func readEvent(r *bufio.Reader, last *string, alive func()) (kind string, data [
 			data = append(append(data, value...), '\n')
 		}
 	}
-	return "", nil, fmt.Errorf("an event of more than %d bytes", maxAnswer)
+	return "", nil, errTooLong
+}
+
+var errTooLong = fmt.Errorf("an event of more than %d bytes", maxAnswer)
+
+// readLine reads a line of at most some bytes, and returns it without its end.
+func readLine(r *bufio.Reader, most int) (string, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		switch line = append(line, part...); {
+		case len(line) > most:
+			return "", errTooLong
+		case err == nil:
+			return string(line[:len(line)-1]), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return "", err
+		}
+	}
 }

@@ -73,7 +73,10 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *writer) WriteHeader(status int) {
-	if !w.sent && w.status == 0 && status == http.StatusOK && w.compressible() {
+	switch {
+	case w.status != 0: // the first one counts
+		return
+	case !w.sent && status == http.StatusOK && w.compressible():
 		w.status = status
 		return
 	}
@@ -111,6 +114,23 @@ func (w *writer) Write(b []byte) (int, error) {
 		return w.zip.Write(b)
 	}
 	return w.ResponseWriter.Write(b)
+}
+
+// FlushError is for [http.ResponseController]. A header that waits for the body is sent, and the
+// body is then not compressed: how long it is, is not known yet.
+func (w *writer) FlushError() error {
+	if !w.sent {
+		w.sent = true
+		if w.status != 0 {
+			w.ResponseWriter.WriteHeader(w.status)
+		}
+	}
+	if w.zip != nil {
+		if err := w.zip.Flush(); err != nil {
+			return err
+		}
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // end completes the answer.

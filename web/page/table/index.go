@@ -28,6 +28,10 @@ type Index[T any] struct {
 // perStep is the number of elements that are looked at between two steps of a [wait.Pace].
 const perStep = 100
 
+// maxWords bounds the words of a search. With more it finds nothing, rather than what only some of
+// them describe: what is found can be changed at once.
+const maxWords = 64
+
 // Index returns the index of a list of elements, which must not change any more.
 func (l *List[T]) Index(all []T) *Index[T] {
 	return &Index[T]{list: l, all: all, options: map[string][]string{}, orders: map[string][]int32{}}
@@ -147,8 +151,12 @@ func (x *Index[T]) matching(query url.Values, order []int32, pace *wait.Pace) []
 		tests = append(tests, func(i int32) bool { return c.Of(&x.all[i], fits) })
 	}
 	if x.list.Search != nil && query.Get("q") != "" {
+		words := strings.Fields(strings.ToLower(query.Get("q")))
+		if len(words) > maxWords {
+			return nil
+		}
 		texts := x.searched(pace)
-		for word := range strings.FieldsSeq(strings.ToLower(query.Get("q"))) {
+		for _, word := range words {
 			tests = append(tests, func(i int32) bool { return strings.Contains(texts[i], word) })
 		}
 	}
@@ -156,7 +164,10 @@ func (x *Index[T]) matching(query url.Values, order []int32, pace *wait.Pace) []
 		return order
 	}
 	var part []int32
-	for _, i := range order {
+	for n, i := range order {
+		if n%perStep == 0 {
+			pace.Step()
+		}
 		if !slices.ContainsFunc(tests, func(fits func(int32) bool) bool { return !fits(i) }) {
 			part = append(part, i)
 		}

@@ -79,7 +79,7 @@ func New(b *boots.Record, earlier []boots.Record, now time.Time, how string) Wat
 			Step: string(s.Step), By: string(s.Step.Reporter()), At: text.Seconds(s.Time.Sub(b.Started)),
 			Detail: printable.Line(s.Detail, maxText), Error: printable.Line(s.Error, 2*maxText),
 		}
-		line.Bar = Bar{X: at(before), Width: max(2, at(s.Time)-at(before)), Class: line.By}
+		line.Bar = Bar{X: min(at(before), Width-2), Width: max(2, at(s.Time)-at(before)), Class: line.By}
 		if s.Error != "" {
 			line.Bar = Bar{X: min(at(s.Time), Width-4), Width: 4, Class: failing}
 		} else {
@@ -93,7 +93,7 @@ func New(b *boots.Record, earlier []boots.Record, now time.Time, how string) Wat
 	}
 	if !b.Ended() && now.After(before) && how != "" && len(w.Steps) > 0 {
 		w.Steps = append(w.Steps, Step{
-			Step: "…", Bar: Bar{X: at(before), Width: max(2, Width-at(before)), Class: "open"}, Took: text.Seconds(now.Sub(before)), Detail: "in progress",
+			Step: "…", Bar: Bar{X: min(at(before), Width-2), Width: max(2, Width-at(before)), Class: "open"}, Took: text.Seconds(now.Sub(before)), Detail: "in progress",
 		})
 	}
 	for i := range w.Steps {
