@@ -13,12 +13,20 @@ import (
 	"drover/pools/config"
 )
 
-// wrong are values that hardly any key has. None of them is an empty one, which may mean that
+// wrong returns values of another kind than one. None of them is an empty one, which may mean that
 // there is no rule.
-var wrong = []string{"{x: {x: x}}", "[[x]]", "[{x: x}, -1]", "-1", "\"\\u2603 {{ x }}\"", "3000-01-01T00:00:00Z"}
+func wrong(kind yaml.Kind) []string {
+	switch kind {
+	case yaml.MappingNode:
+		return []string{"[[x]]", "-1"}
+	case yaml.SequenceNode:
+		return []string{"{x: {x: x}}", "[[x]]", "\"\\u2603 {{ x }}\""}
+	}
+	return []string{"{x: {x: x}}", "[{x: x}, [-1]]"}
+}
 
-// Damage imports a text of YAML or JSON with each of its values in turn replaced by ones of a
-// wrong type. It fails the test when such a config opens a range that the whole one does not:
+// Damage imports a text of YAML or JSON with each of its values in turn replaced by ones of
+// another kind. It fails the test when such a config opens a range that the whole one does not:
 // what is not understood must keep machines out. An error is an answer, too.
 func Damage(t testing.TB, read func(*migrate.Farm, []string) error, text string) {
 	t.Helper()
@@ -42,8 +50,8 @@ func Damage(t testing.TB, read func(*migrate.Farm, []string) error, text string)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for n := range countValues(t, text) {
-		for _, w := range wrong {
+	for n, kind := range kinds(t, text) {
+		for _, w := range wrong(kind) {
 			damaged, path := replaced(t, text, n, w)
 			now, err := open(damaged)
 			if more := slices.DeleteFunc(now, func(r string) bool { return slices.Contains(allowed, r) }); err == nil && len(more) > 0 {
@@ -117,10 +125,11 @@ func parsed(t testing.TB, text string) *yaml.Node {
 	return &doc
 }
 
-func countValues(t testing.TB, text string) (n int) {
+// kinds returns the kind of each value of a text.
+func kinds(t testing.TB, text string) (all []yaml.Kind) {
 	t.Helper()
-	values(parsed(t, text), "", func(string, *yaml.Node) { n++ })
-	return n
+	values(parsed(t, text), "", func(_ string, v *yaml.Node) { all = append(all, v.Kind) })
+	return all
 }
 
 // replaced returns a text with another value in place of its nth one, and where that is.

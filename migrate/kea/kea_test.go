@@ -100,3 +100,22 @@ func TestKeaOpensNothing(t *testing.T) {
 		t.Errorf("a machine of class DROP: %+v", n)
 	}
 }
+
+// TestKeaHostile: damage closes ranges and opens none.
+func TestKeaHostile(t *testing.T) {
+	importtest.Refused(t, kea.Read)
+	for _, text := range []string{
+		`{"Dhcp4": {"subnet4": [{"subnet": "10.28.0.0/24", "client-class": "a", "pools": [{"pool": "` + leased + `"}]}]}}`,
+		`{"Dhcp4": {"subnet4": [{"subnet": "10.28.0.0/24", "pools": [{"pool": "` + leased + `", "client-classes": ["a", "b"]}]}]}}`,
+		`{"Dhcp4": {"shared-networks": [{"name": "n", "client-classes": ["KNOWN"], "subnet4": [{"subnet": "10.28.0.0/24", "pools": [{"pool": "` + leased + `"}]}]}]}}`,
+		`{"Dhcp4": {"client-classes": [{"name": "DROP", "test": "not member('KNOWN')"}], "subnet4": [{"subnet": "10.28.0.0/24", "pools": [{"pool": "` + leased + `"}]}]}}`,
+		`{"Dhcp4": {"subnet4": [{"subnet": "10.28.0.0/24", "user-context": {"limits": {"address-limit": 4}}, "pools": [{"pool": "` + leased + `"}]}]}}`,
+		`{"Dhcp4": {"client-classes": [{"name": "x", "user-context": {"limits": {"address-limit": 4}}}], "subnet4": [{"subnet": "10.28.0.0/24", "pools": [{"pool": "` + leased + `"}]}]}}`,
+		`{"Dhcp6": {"subnet6": [{"subnet": "fd00:28::/64", "relay": {"ip-addresses": ["fd00::1"]}, "pools": [{"pool": "fd00:28::100-fd00:28::150", "client-class": "a"}]}]}}`,
+	} {
+		importtest.Damage(t, kea.Read, text)
+	}
+	importtest.Damage(t, kea.Read, `{"Dhcp4": {"authoritative": true, "valid-lifetime": 600, "option-def": [{"name": "x", "code": 224, "type": "string"}], "interfaces-config": {"interfaces": ["eth1/10.28.0.1"]},
+  "option-data": [{"name": "x", "data": "y"}], "subnet4": [{"subnet": "10.28.0.0/24", "relay": {"ip-address": "10.29.0.1"}, "option-data": [{"code": 3, "data": "10.28.0.1", "csv-format": true}],
+    "reservations": [{"hw-address": "52:54:00:28:00:11", "ip-address": "10.28.0.11", "hostname": "m1", "client-classes": ["DROP"], "circuit-id": "'x'"}]}]}}`)
+}
