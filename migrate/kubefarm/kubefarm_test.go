@@ -190,3 +190,13 @@ func TestKubefarmPassword(t *testing.T) {
 		}
 	}
 }
+
+// TestHostile: damage opens no range, and gives no password to more machines.
+func TestHostile(t *testing.T) {
+	importtest.Refused(t, kubefarm.Read)
+	importtest.Damage(t, kubefarm.Read, "nodePools: [{tags: [red], range: \"10.28.0.100,10.28.0.150,255.255.0.0\", extraOpts: [{dhcp-ignore: \"tag:!known\"}], nodes: [{name: m1, mac: \"02:00:00:28:00:01\", ip: 10.28.0.11}]}]\n")
+	importtest.Damage(t, kubefarm.Read, `ltsp: {config: {timezone: UTC, sysctls: {a.b: 1}, modules: [x], sections: {init: "true"}, options: {MY: "1"}}}
+tags: [{name: red, kernelArgs: x}]
+nodePools: [{tags: [red], range: "10.28.0.0,static,255.255.0.0", nodes: [{name: m1, mac: "02:00:00:28:00:01", ip: 10.28.0.11}]}]
+`)
+}
