@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,10 +60,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPatch:
 		s.merge(w, path, sent, dry)
 	case r.Method == http.MethodDelete:
-		s.remove(w, path, sent)
+		s.remove(w, path, sent, body)
 	case r.Method == http.MethodPost && subresource == "eviction":
 		options, _ := sent["deleteOptions"].(Object)
-		s.remove(w, path, options)
+		s.remove(w, path, options, body)
 	default:
 		refuse(w, Problem{405, "MethodNotAllowed", r.Method})
 	}
@@ -164,8 +165,12 @@ func join(o, sent Object) {
 	}
 }
 
-func (s *Server) remove(w http.ResponseWriter, path string, options Object) {
+// remove deletes an object. Of a body that is no JSON only the UID counts.
+func (s *Server) remove(w http.ResponseWriter, path string, options Object, body []byte) {
 	wanted, _ := options["preconditions"].(Object)
+	if options == nil && len(body) > 0 && !bytes.Contains(body, []byte(Text(s.objects[path], "metadata", "uid"))) {
+		wanted = Object{"uid": "another"}
+	}
 	if s.conflict(w, path, wanted) {
 		return
 	}
