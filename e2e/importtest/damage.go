@@ -66,15 +66,16 @@ func Damage(t testing.TB, read func(*migrate.Farm, []string) error, text string)
 func Refused(t testing.TB, read func(*migrate.Farm, []string) error) {
 	t.Helper()
 	dir := t.TempDir()
-	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	var laughs strings.Builder
+	laughs.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := range byte(9) {
 		was, now := "a"+string('0'+i), "a"+string('1'+i)
-		laughs += now + ": &" + now + " [" + strings.Repeat("*"+was+", ", 10) + "x]\n"
+		laughs.WriteString(now + ": &" + now + " [" + strings.Repeat("*"+was+", ", 10) + "x]\n")
 	}
 	for name, text := range map[string]string{
 		"empty": "", "binary": "\x00\x01\xff", "a text": "hello\n", "cut short": "{\"a\": [", "another format": "{\"a\": 1}",
 		"deep list": strings.Repeat("[", 20_000), "deep map": strings.Repeat("{\"a\":", 20_000), "deep block": strings.Repeat("- ", 20_000) + "x",
-		"references that grow": laughs, "reference to itself": "a: &a [*a]\n", "merge of itself": "a: &a\n  <<: *a\n", "unknown reference": "a: *b\n", "key twice": "a: 1\na: 2\n",
+		"references that grow": laughs.String(), "reference to itself": "a: &a [*a]\n", "merge of itself": "a: &a\n  <<: *a\n", "unknown reference": "a: *b\n", "key twice": "a: 1\na: 2\n",
 	} {
 		file := filepath.Join(dir, "input")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
