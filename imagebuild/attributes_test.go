@@ -7,16 +7,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"drover/e2e/fixture"
 	"drover/imagebuild"
-	"drover/imagebuild/layer"
 )
 
 // TestLostAttributes: what squashfs cannot store is named.
@@ -122,54 +117,5 @@ func TestDirHoldsImages(t *testing.T) {
 	}
 	if second := build(t, b); second.ID != first.ID {
 		t.Error("a second build has another ID")
-	}
-}
-
-// TestDirInContainer: files that a container engine mounted are not the image's.
-func TestDirInContainer(t *testing.T) {
-	if os.Geteuid() != 0 {
-		fixture.Missing(t, "root, to mount files")
-	}
-	root := rootDir(t)
-	host := filepath.Join(t.TempDir(), "host")
-	write(t, host, []byte("10.0.2.3 of the build host\n"))
-	mounted := []string{"etc/hosts", "etc/hostname", "etc/resolv.conf"}
-	for _, name := range append(mounted, "etc/motd") {
-		write(t, filepath.Join(root, name), []byte("of the image"))
-	}
-	// This thread alone sees the mounts; it ends with its goroutine.
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append(mounted, "etc/motd") {
-		target := filepath.Join(root, name)
-		if err := unix.Mount(host, target, "", unix.MS_BIND, ""); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = unix.Unmount(target, unix.MNT_DETACH) }()
-	}
-	src, err := layer.OpenDir(root, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	spool, err := layer.NewSpool(t.TempDir(), 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer spool.Close()
-	list, err := src.Layers[0].Read(t.Context(), &layer.Reader{Spool: spool}, func(int64) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range list {
-		name := strings.Join(e.Path, "/")
-		if want := map[string]int64{"etc/hosts": 0, "etc/hostname": 0, "etc/resolv.conf": 0, "etc/motd": 27}; strings.HasPrefix(name, "etc/") && e.File.Size != want[name] {
-			t.Errorf("%s has %d bytes, want %d", name, e.File.Size, want[name])
-		}
 	}
 }

@@ -1,14 +1,10 @@
 package imagebuild_test
 
 import (
-	"archive/tar"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"testing"
-
-	"drover/imagebuild/layer"
 )
 
 // TestFlattenBounds: archives of some kilobytes that are made to take gigabytes of memory
@@ -57,31 +53,5 @@ func TestFlattenBounds(t *testing.T) {
 	}
 	if _, err := flatten(t.TempDir(), true, layerOf(t, chain...)); err != nil {
 		t.Errorf("a chain of hard links: %v", err)
-	}
-}
-
-// TestFlattenMeta: attributes take memory too (finding M11).
-func TestFlattenMeta(t *testing.T) {
-	r, w := io.Pipe()
-	go func() {
-		tw := tar.NewWriter(w)
-		value := strings.Repeat("x", 512<<10)
-		for i := range 1000 {
-			h := &tar.Header{Name: fmt.Sprint(i), Typeflag: tar.TypeReg, PAXRecords: map[string]string{"SCHILY.xattr.user.a": value}}
-			if tw.WriteHeader(h) != nil {
-				return
-			}
-		}
-		w.CloseWithError(tw.Close())
-	}()
-	spool, err := layer.NewSpool(t.TempDir(), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer spool.Close()
-	_, err = (&layer.Reader{Spool: spool}).Stream(t.Context(), r, func(int64) {})
-	r.Close()
-	if want := "names and attributes"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got error %v, want one with %q", err, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"drover/e2e/fixture"
+	"drover/e2e/importtest"
 	"drover/migrate"
 	"drover/migrate/dhcpd"
 	"drover/migrate/kea"
@@ -63,14 +64,14 @@ host m1 { hardware ethernet 52:54:00:28:00:11; fixed-address 10.28.0.11;
 		{"isc-dhcpd", dhcpdText, dhcpd.Read, []int{2, 5, 7, 9, 15}, []int{4, 10}},
 		{"kea", keaText, kea.Read, []int{2, 6, 7, 10}, []int{4, 5, 8, 9, 13}},
 	} {
-		r, c := imported(t, tt.read, tt.text)
+		r, c := importtest.Text(t, tt.read, tt.text)
 		has := func(line int, kind migrate.Kind) {
 			for _, n := range r.Notes {
 				if n.Line == line && n.Kind == kind {
 					return
 				}
 			}
-			t.Errorf("%s:%d is not %q\n%s", tt.name, line, kind, report(r))
+			t.Errorf("%s:%d is not %q\n%s", tt.name, line, kind, importtest.Report(r))
 		}
 		for _, line := range tt.itself {
 			has(line, migrate.Itself)
@@ -86,7 +87,7 @@ host m1 { hardware ethernet 52:54:00:28:00:11; fixed-address 10.28.0.11;
 		}
 		fixture.WantNoText(t, tt.name, text.String(), "loaders", "grub", "pxelinux", "special", "boot.ipxe", "time-offset", "3600", "10.28.0.9")
 		if len(c.Pools) != 1 || r.Partial || r.Restricted {
-			t.Errorf("%s: %d pools\n%s", tt.name, len(c.Pools), report(r))
+			t.Errorf("%s: %d pools\n%s", tt.name, len(c.Pools), importtest.Report(r))
 		}
 	}
 }

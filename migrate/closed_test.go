@@ -7,50 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"drover/e2e/importtest"
 	"drover/migrate"
 	"drover/migrate/dhcpd"
 	"drover/migrate/dnsmasq"
-	"drover/migrate/kea"
 	"drover/pools"
-	"drover/pools/config"
 )
-
-// imported imports a text, and returns its result and the farm that is written.
-func imported(t *testing.T, read func(*migrate.Farm, []string) error, text string) (*migrate.Result, *pools.Config) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "input")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	i := migrate.Import{Options: migrate.Options{Interfaces: []string{"eth1"}}, Read: func(f *migrate.Farm) error { return read(f, []string{file}) }}
-	r, err := i.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	farm, err := config.Parse("drover.yaml", r.Config())
-	if err != nil {
-		t.Fatalf("%v\n%s", err, r.Config())
-	}
-	return r, &farm.Config
-}
-
-// opened returns the ranges that unknown machines can lease from, with what these must send.
-func opened(c *pools.Config) (all []string) {
-	for _, p := range c.Pools {
-		switch {
-		case !p.CatchAll:
-		case p.Ignore:
-			all = append(all, "not "+p.Match.Class+p.Match.UserClass+p.Match.Arch.String())
-		default:
-			text := p.Range.String() + p.Range6.String() + " " + p.Match.Class + p.Match.UserClass + p.Match.Arch.String()
-			if p.Match.CircuitID != "" {
-				text += " at " + p.Match.CircuitID
-			}
-			all = append(all, strings.TrimSpace(text))
-		}
-	}
-	return all
-}
 
 const (
 	dnsmasqHead = "dhcp-range=10.28.0.0,static,255.255.255.0\ndhcp-host=52:54:00:28:00:11,10.28.0.11,m1,set:red\n"
@@ -70,10 +32,7 @@ type closedCase struct {
 func check(t *testing.T, read func(*migrate.Farm, []string) error, cases []closedCase) {
 	t.Helper()
 	for _, tt := range cases {
-		r, c := imported(t, read, tt.text)
-		if got := opened(c); !slices.Equal(got, tt.open) || r.Restricted != tt.restricted {
-			t.Errorf("%s\nopen %q, restricted %v; want %q, %v\n%s", tt.text, got, r.Restricted, tt.open, tt.restricted, report(r))
-		}
+		importtest.WantOpen(t, read, tt.text, tt.open, tt.restricted)
 	}
 }
 
@@ -154,20 +113,20 @@ func TestDnsmasqOpensNothing(t *testing.T) {
 func TestDnsmasqProxyNextToLeases(t *testing.T) {
 	for _, order := range []string{"dhcp-range=set:proxy,10.77.0.0,proxy,255.255.255.0\n" + dnsmasqOpen, dnsmasqOpen + "dhcp-range=10.77.0.0,proxy,255.255.255.0\n",
 		dnsmasqHead + "dhcp-range=10.77.0.0,proxy,255.255.255.0\n"} {
-		r, c := imported(t, conf, order)
+		r, c := importtest.Text(t, conf, order)
 		if c.Server.DHCP == pools.DHCPProxy || !r.Restricted || len(c.Subnets) != 1 || c.Subnets[0].CIDR.String() != "10.28.0.0/24" {
-			t.Errorf("%s\ndhcp %q, subnets %v\n%s", order, c.Server.DHCP, c.Subnets, report(r))
+			t.Errorf("%s\ndhcp %q, subnets %v\n%s", order, c.Server.DHCP, c.Subnets, importtest.Report(r))
 		}
 	}
-	r, c := imported(t, conf, "dhcp-range=10.77.0.0,proxy,255.255.255.0\ndhcp-host=52:54:00:28:00:11,m1\n")
+	r, c := importtest.Text(t, conf, "dhcp-range=10.77.0.0,proxy,255.255.255.0\ndhcp-host=52:54:00:28:00:11,m1\n")
 	if c.Server.DHCP != pools.DHCPProxy || r.Restricted {
-		t.Errorf("proxy alone: dhcp %q\n%s", c.Server.DHCP, report(r))
+		t.Errorf("proxy alone: dhcp %q\n%s", c.Server.DHCP, importtest.Report(r))
 	}
 }
 
 // TestDnsmasqOldNegation: an option of tag:#red is for the machines without the tag.
 func TestDnsmasqOldNegation(t *testing.T) {
-	_, c := imported(t, conf, dnsmasqHead+`dhcp-host=52:54:00:28:00:12,10.28.0.12,m2
+	_, c := importtest.Text(t, conf, dnsmasqHead+`dhcp-host=52:54:00:28:00:12,10.28.0.12,m2
 dhcp-option=tag:#red,option:mtu,9000
 dhcp-option=net:red,option:ntp-server,10.28.0.7
 dhcp-option=red,option:time-offset,3600
@@ -200,48 +159,6 @@ func TestDnsmasqInterfaces(t *testing.T) {
 	}
 	if got := f.Finish().Server.Interfaces; !slices.Equal(got, []string{"eth2"}) {
 		t.Errorf("interfaces %q", got)
-	}
-}
-
-// TestKeaOpensNothing: the classes of a network or a pool, and the class DROP.
-func TestKeaOpensNothing(t *testing.T) {
-	all := []string{leased}
-	conf := func(global, shared, subnet, pool string) string {
-		return `{"Dhcp4": {` + global + ` "shared-networks": [{"name": "n", ` + shared + ` "subnet4": [{"id": 1, "subnet": "10.28.0.0/24", ` + subnet +
-			` "pools": [{"pool": "` + leased + `"` + pool + `}]}]}]}}`
-	}
-	check(t, kea.Read, []closedCase{
-		{conf("", "", "", ""), all, false},
-		{conf(`"client-classes": [{"name": "moonshot", "test": "substring(pkt4.mac,0,3) == 0x9457a5"}],`, "", "", `, "client-class": "moonshot"`), nil, true},
-		{conf(`"client-classes": [{"name": "efi", "test": "option[93].hex == 0x0007"}],`, "", "", `, "client-class": "efi"`), nil, true},
-		{conf("", "", "", `, "client-classes": ["a", "b"]`), nil, true},
-		{conf("", "", "", `, "client-class": "VENDOR_CLASS_docsis3.0"`), nil, true},
-		{conf("", "", `"client-class": "a",`, ""), nil, true},
-		{conf("", `"client-class": "a",`, "", ""), nil, true},
-		{conf("", `"client-classes": ["a"],`, "", ""), nil, true},
-		{conf("", "", "", `, "client-class": "KNOWN"`), nil, false},
-		{conf("", "", `"client-class": "KNOWN",`, ""), nil, false},
-		{conf("", `"client-class": "KNOWN",`, "", ""), nil, false},
-		{conf("", "", "", `, "client-class": "UNKNOWN"`), all, false},
-		{conf("", "", `"reservations": [{"hw-address": "52:54:00:28:00:19"}],`, `, "client-class": "UNKNOWN"`), nil, true},
-		{conf("", "", `"reservations": [{"hw-address": "52:54:00:28:00:19"}],`, ""), all, false},
-		{conf("", "", "", `, "client-classes": ["KNOWN", "UNKNOWN"]`), all, false},
-		{conf("", "", `"client-class": "a",`, `, "client-class": "ALL"`), nil, true},
-		{conf("", "", "", `, "require-client-classes": ["a"]`), all, false}, // options alone
-		{conf("", "", `"evaluate-additional-classes": ["a"],`, ""), all, false},
-		{conf("", "", `"user-context": {"comment": "x"},`, ""), all, false},
-		{conf("", "", `"user-context": {"limits": {"address-limit": 4}},`, ""), nil, true},
-		{conf("", "", "", `, "user-context": {"limits": {"rate-limit": "1 packet per second"}}`), nil, true},
-		{conf("", "", "", `, "frobnicate": "x"`), nil, true},
-		{conf("", "", `"frobnicate": "x",`, ""), nil, true},
-		{conf(`"client-classes": [{"name": "DROP", "test": "not member('KNOWN')"}],`, "", "", ""), nil, true},
-		{conf(`"client-classes": [{"name": "x", "user-context": {"limits": {"address-limit": 4}}}],`, "", "", ""), nil, true},
-		{conf(`"client-classes": [{"name": "x", "test": "member('KNOWN')", "option-data": [{"name": "time-offset", "data": "1"}]}],`, "", "", ""), all, false},
-	})
-	_, c := imported(t, kea.Read, `{"Dhcp4": {"subnet4": [{"subnet": "10.28.0.0/24", "reservations": [
-		{"hw-address": "52:54:00:28:00:11", "ip-address": "10.28.0.11", "client-classes": ["DROP"]}]}]}}`)
-	if n := c.Pools[0].Nodes; len(n) != 1 || !n[0].Ignore {
-		t.Errorf("a machine of class DROP: %+v", n)
 	}
 }
 
@@ -291,7 +208,7 @@ func TestDhcpdOpensNothing(t *testing.T) {
 		{conf(`if exists user-class { filename "a"; } else { filename "b"; }`, "", ""), all, false},
 		{conf("deny duplicates; deny declines; deny client-updates; deny bootp;", "", ""), all, false},
 	})
-	_, c := imported(t, dhcpd.Read, "subnet 10.28.0.0 netmask 255.255.255.0 { }\ngroup { deny booting; host m1 { hardware ethernet 52:54:00:28:00:11; fixed-address 10.28.0.11; }\n"+
+	_, c := importtest.Text(t, dhcpd.Read, "subnet 10.28.0.0 netmask 255.255.255.0 { }\ngroup { deny booting; host m1 { hardware ethernet 52:54:00:28:00:11; fixed-address 10.28.0.11; }\n"+
 		"host m2 { allow booting; hardware ethernet 52:54:00:28:00:12; fixed-address 10.28.0.12; } }\n")
 	if n := c.Pools[0].Nodes; len(n) != 2 || !n[0].Ignore || n[1].Ignore {
 		t.Errorf("machines of a group that is denied: %+v", n)

@@ -2,13 +2,13 @@ package migrate_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"drover/e2e/fixture"
+	"drover/e2e/importtest"
 	"drover/hardware/importer"
 	"drover/migrate"
 	"drover/migrate/dhcpd"
@@ -73,26 +73,13 @@ func TestFormats(t *testing.T) {
 				t.Fatal(err)
 			}
 			fixture.Golden(t, filepath.Join(golden, "want.yaml"), text)
-			fixture.Golden(t, filepath.Join(golden, "want.txt"), report(r))
+			fixture.Golden(t, filepath.Join(golden, "want.txt"), importtest.Report(r))
 			if _, err := config.Parse("drover.yaml", text); err != nil {
 				t.Errorf("the config has mistakes:\n%v", err)
 			}
 			again(t, i, string(text))
 		})
 	}
-}
-
-// report is what the command prints.
-func report(r *migrate.Result) string {
-	var b strings.Builder
-	for _, n := range r.Notes {
-		fmt.Fprintln(&b, n)
-	}
-	for _, ch := range r.Changes {
-		fmt.Fprintln(&b, ch)
-	}
-	fmt.Fprintln(&b, r.Summary())
-	return b.String()
 }
 
 // again imports into a file that has everything already.
@@ -113,13 +100,6 @@ func again(t *testing.T, i migrate.Import, text string) {
 	if now := fixture.ReadFile(t, i.Output); now != text {
 		t.Errorf("the second import has changed the file:\n%s", now)
 	}
-}
-
-func macs[T fmt.Stringer](list []T) (all []string) {
-	for _, m := range list {
-		all = append(all, m.String())
-	}
-	return all
 }
 
 // TestOperatorsFile: an import into a file of the operator keeps what is there, and follows

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"drover/e2e/fixture"
+	"drover/e2e/importtest"
 	"drover/migrate"
 	"drover/migrate/dhcpd"
 	"drover/migrate/dnsmasq"
@@ -227,14 +228,14 @@ func TestTakenIsVerified(t *testing.T) {
 	want := map[int]migrate.Kind{1: migrate.Taken, 2: migrate.NotTaken, 3: migrate.NotTaken, 4: migrate.Taken, 6: migrate.NotTaken, 7: migrate.NotTaken, 8: migrate.Taken}
 	for line := 1; line <= 8; line++ {
 		if kinds[line] != want[line] {
-			t.Errorf("%d: %q, want %q\n%s", line, kinds[line], want[line], report(r))
+			t.Errorf("%d: %q, want %q\n%s", line, kinds[line], want[line], importtest.Report(r))
 		}
 	}
 }
 
 // TestDerivedOptions: a mask and a broadcast address follow from the network, if they are its own.
 func TestDerivedOptions(t *testing.T) {
-	r, _ := imported(t, conf, dnsmasqHead+`dhcp-option=28,10.28.0.255
+	r, _ := importtest.Text(t, conf, dnsmasqHead+`dhcp-option=28,10.28.0.255
 dhcp-option=28,10.28.255.255
 dhcp-option=option:netmask,255.255.255.0
 dhcp-option=option:netmask,255.255.0.0
@@ -242,7 +243,7 @@ dhcp-option=option:T1,900
 `)
 	for line, want := range map[int]migrate.Kind{3: migrate.Itself, 4: migrate.NotTaken, 5: migrate.Itself, 6: migrate.NotTaken, 7: migrate.NotTaken} {
 		if !slices.ContainsFunc(r.Notes, func(n migrate.Note) bool { return n.Line == line && n.Kind == want }) {
-			t.Errorf("line %d is not %q\n%s", line, want, report(r))
+			t.Errorf("line %d is not %q\n%s", line, want, importtest.Report(r))
 		}
 	}
 }

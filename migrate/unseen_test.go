@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"drover/e2e/fixture"
+	"drover/e2e/importtest"
 	"drover/migrate"
 	"drover/migrate/dhcpd"
 	"drover/migrate/dnsmasq"
@@ -90,7 +91,7 @@ func outcome(t *testing.T, read func(*migrate.Farm, []string) error, files []str
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	text := report(r)
+	text := importtest.Report(r)
 	if _, err := config.Parse("drover.yaml", r.Config()); err != nil && !strings.Contains(text, "the result has a mistake") {
 		t.Errorf("%s: mistakes that the report has not:\n%v", files[0], err)
 	}

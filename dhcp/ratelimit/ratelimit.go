@@ -13,7 +13,12 @@ type Limiter struct {
 	start          time.Time
 	interval, full uint32   // milliseconds
 	due            []uint32 // milliseconds since start, modulo 2^32
+	round          int64    // of the newest packet: the milliseconds since start, by 2^roundBits
 }
+
+// roundBits is the length of a round: 2^30 ms are 12 days. Times are told apart as long as
+// they are fewer than four rounds from each other.
+const roundBits = 30
 
 // New returns a limiter. Each sender may send burst packets at once, and then one in each
 // interval.
@@ -24,8 +29,12 @@ func New(now time.Time, buckets, burst int, interval time.Duration) *Limiter {
 
 // Allow reports whether a packet of the sender with this hash may be answered.
 func (l *Limiter) Allow(hash uint64, now time.Time) bool {
+	ms := now.Sub(l.start).Milliseconds()
+	at := uint32(ms)
+	if round := ms >> roundBits; round != l.round {
+		l.forget(at, round)
+	}
 	due := &l.due[hash%uint64(len(l.due))]
-	at := uint32(now.Sub(l.start).Milliseconds())
 	ahead := *due - at
 	if ahead > l.full { // due has passed; it is never further ahead than that
 		ahead = 0
@@ -35,4 +44,17 @@ func (l *Limiter) Allow(hash uint64, now time.Time) bool {
 	}
 	*due = at + ahead + l.interval
 	return true
+}
+
+// forget begins a round: it moves the times that have passed to the present. Otherwise each
+// would seem to lie ahead again after 2^32 ms, and a sender that was silent for so long, or
+// never sent, would be refused.
+func (l *Limiter) forget(at uint32, round int64) {
+	all := round != l.round+1 && round != l.round-1 // no packet came for a round
+	for i, due := range l.due {
+		if all || due-at > l.full {
+			l.due[i] = at
+		}
+	}
+	l.round = round
 }

@@ -257,8 +257,8 @@ func (open Blobs) layer(d Descriptor, i, n int) (layer.Layer, error) {
 		// A damaged blob most often shows as a bad tar first. The digest explains more, so
 		// read on to the end.
 		if ctx.Err() == nil {
-			_, _ = io.Copy(io.Discard, blob)
-			err = cmp.Or(blob.damage, err)
+			_, rest := io.Copy(io.Discard, blob) // of a registry, it has the wrong digest
+			err = cmp.Or(blob.damage, rest, err)
 		}
 		return list, err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"drover/migrate"
@@ -147,33 +146,6 @@ func (r *reader) lease(l *level, v *migrate.Value) {
 	}
 }
 
-// members reads the classes whose members a network or a pool is for. Kea makes some itself.
-func (r *reader) members(l *level, v *migrate.Value) {
-	names := slices.DeleteFunc(v.Strings(), func(name string) bool { return name == "" })
-	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "KNOWN" })
-	switch {
-	case len(names) == 0 || slices.Contains(names, "ALL") || slices.Contains(names, "UNKNOWN"):
-		l.access.Unnamed = l.access.Unnamed || len(names) == 1 && names[0] == "UNKNOWN"
-		r.farm.Itself(v.Origin, "unknown machines may lease, as from every catch-all pool")
-	case len(others) == 0:
-		l.access.Known = true
-		r.farm.Itself(v.Origin, "it is for machines with a reservation: nodes have fixed addresses")
-	default:
-		l.access.Closed = "class " + strings.Join(others, ", ")
-		r.farm.NotTaken(v.Origin, "class %s: drover's match of a catch-all pool has a form of its own", strings.Join(others, ", "))
-	}
-}
-
-// context reads what Kea hands to its hooks: the one of limits bounds leases.
-func (r *reader) context(l *level, v *migrate.Value) {
-	for _, p := range v.Pairs {
-		if p.Key == "limits" {
-			l.access.Closed = "limits"
-		}
-		r.farm.NotTaken(p.Value.Origin, "it is for the hooks of Kea")
-	}
-}
-
 func (r *reader) authoritative(l *level, v *migrate.Value) {
 	switch {
 	case l.global:
@@ -218,32 +190,6 @@ func (r *reader) interfaces(v *migrate.Value) {
 		}
 	}
 	r.farm.Fields(v, readers)
-}
-
-// classes reads the classes. None is taken over; the one called DROP, and limits, are for all
-// machines.
-func (r *reader) classes(list *migrate.Value) {
-	r.farm.Each(list, func(v *migrate.Value) {
-		name := v.Get("name").String()
-		switch {
-		case name == "DROP":
-			r.farm.Close(v.Origin, "class DROP")
-		case v.Get("user-context", "limits") != nil:
-			r.farm.Close(v.Origin, "limits of class "+name)
-		}
-		for _, p := range v.Pairs {
-			switch p.Key {
-			case "boot-file-name":
-				r.farm.BootFile(p.Value.Origin, p.Value.String())
-			case "next-server", "server-hostname":
-				r.farm.BootServer(p.Value.Origin, p.Value.String())
-			case "option-data":
-				r.options(&migrate.Scope{Class: name}, p.Value)
-			default:
-				r.farm.NotTaken(p.Value.Origin, "class %q: drover chooses loaders by firmware, and has options by node, network, tag and pool", name)
-			}
-		}
-	})
 }
 
 // network returns the readers of the keys of a network, shared or not, and of a group.

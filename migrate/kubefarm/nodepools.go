@@ -95,7 +95,13 @@ func (r *reader) poolRange(d *dnsmasq.Reader, v *migrate.Value) {
 
 // extraOpts reads options of dnsmasq, in which ? is the tag of the release.
 func (r *reader) extraOpts(d *dnsmasq.Reader, v *migrate.Value) {
-	for _, item := range v.Items {
+	if !v.IsList() && !v.IsNull() {
+		r.farm.Close(v.Origin, "extraOpts that are not understood")
+	}
+	for _, item := range v.List() {
+		if !item.IsMap() && !item.IsNull() { // it may have been dhcp-ignore
+			r.farm.Close(item.Origin, "an option that is not understood")
+		}
 		for _, p := range item.Pairs {
 			at := p.Value.Origin
 			at.Path += " (" + p.Key + ")"

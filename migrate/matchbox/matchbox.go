@@ -118,21 +118,7 @@ func (r *reader) group(v *migrate.Value) {
 	f := r.farm
 	m := migrate.Machine{At: v.Origin}
 	m.Name = cmp.Or(v.Get("id").String(), strings.TrimSuffix(filepath.Base(v.File), ".json"))
-	left := ""
-	if list := v.Get("selector"); list.IsMap() {
-		for _, p := range list.Pairs {
-			switch text := p.Value.String(); p.Key {
-			case "mac":
-				m.Hardware = append(m.Hardware, text)
-			case "uuid":
-				m.Match.UUID = strings.ToLower(text)
-			case "hostname":
-				m.Name, left = text, p.Key
-			default:
-				left = p.Key
-			}
-		}
-	}
+	left := r.selector(v.Get("selector"), &m)
 	profile := v.Get("profile").String()
 	if !r.profiles[profile] && profile != "" {
 		f.Unknown(v.Get("profile").Origin, "profile %q is not among the files", profile)
@@ -158,6 +144,32 @@ func (r *reader) group(v *migrate.Value) {
 		return
 	}
 	f.Add(m)
+}
+
+// selector reads which machine a group is for. It returns a key that drover cannot select by, or
+// that is not understood: such a group is not for all machines.
+func (r *reader) selector(v *migrate.Value, m *migrate.Machine) (left string) {
+	if !v.IsMap() && !v.IsNull() {
+		return "of another form"
+	}
+	if v.IsNull() {
+		return ""
+	}
+	for _, p := range v.Pairs {
+		switch text := p.Value.String(); {
+		case text == "":
+			left = p.Key
+		case p.Key == "mac":
+			m.Hardware = append(m.Hardware, text)
+		case p.Key == "uuid":
+			m.Match.UUID = strings.ToLower(text)
+		case p.Key == "hostname":
+			m.Name, left = text, p.Key
+		default:
+			left = p.Key
+		}
+	}
+	return left
 }
 
 // hasPlain reports whether a group has a MAC as its only selector.

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"drover/migrate"
@@ -69,7 +68,7 @@ func (r *reader) nodes(v *migrate.Value) {
 // merged returns a node with the values of its profiles: later ones win, and the node does.
 func (r *reader) merged(v *migrate.Value) *migrate.Value {
 	all := &migrate.Value{}
-	for _, name := range r.profilesOf(v, 0) {
+	for _, name := range r.profilesOf(v) {
 		if p := r.profiles[name]; p.IsMap() {
 			all = migrate.Merge(all, p)
 		}
@@ -80,22 +79,25 @@ func (r *reader) merged(v *migrate.Value) *migrate.Value {
 	return all
 }
 
-// profilesOf returns the names of the profiles, with those that profiles have.
-func (r *reader) profilesOf(v *migrate.Value, depth int) (names []string) {
-	if depth > 16 {
-		return nil
-	}
-	for _, name := range v.Get("profiles").Strings() {
-		if strings.HasPrefix(name, "~") || slices.Contains(names, name) {
-			continue
-		}
-		for _, inner := range r.profilesOf(r.profiles[name], depth+1) {
-			if !slices.Contains(names, inner) {
-				names = append(names, inner)
+// maxProfiles bounds the profiles of a node, with those that profiles have.
+const maxProfiles = 1000
+
+// profilesOf returns the names of the profiles, each after those that it has itself. Profiles
+// may name each other.
+func (r *reader) profilesOf(v *migrate.Value) (names []string) {
+	seen := map[string]bool{}
+	var visit func(v *migrate.Value)
+	visit = func(v *migrate.Value) {
+		for _, name := range v.Get("profiles").Strings() {
+			if strings.HasPrefix(name, "~") || seen[name] || len(seen) >= maxProfiles {
+				continue
 			}
+			seen[name] = true
+			visit(r.profiles[name])
+			names = append(names, name)
 		}
-		names = append(names, name)
 	}
+	visit(v)
 	return names
 }
 
@@ -108,7 +110,7 @@ func (r *reader) node(name string, v *migrate.Value) {
 	if list := v.Get("profiles"); list != nil {
 		f.Itself(list.Origin, "the node has the values of its profiles")
 	}
-	for _, p := range r.profilesOf(v, 0) {
+	for _, p := range r.profilesOf(v) {
 		if _, ok := r.profiles[p]; !ok {
 			f.Unknown(v.Get("profiles").Origin, "profile %q is not in nodeprofiles", p)
 		}
@@ -218,9 +220,10 @@ func (r *reader) server(v *migrate.Value) {
 	dhcp := v.Get("dhcp")
 	first, err1 := netip.ParseAddr(dhcp.Get("range start").String())
 	last, err2 := netip.ParseAddr(dhcp.Get("range end").String())
-	if err1 == nil && err2 == nil && dhcp.Get("enabled").String() != "false" {
+	on, template := dhcp.Get("enabled"), dhcp.Get("template")
+	if err1 == nil && err2 == nil && (on.IsNull() || on.Is()) {
 		access := migrate.Access{}
-		if t := dhcp.Get("template").String(); t != "" && t != "default" {
+		if t := template.String(); t != "" && t != "default" || template.IsMap() || template.IsList() {
 			access.Closed = "dhcp template " + t
 		}
 		f.Land(migrate.CatchAll{At: dhcp.Origin, Pool: pools.Pool{Range: pools.Range{First: first, Last: last}}}, access)

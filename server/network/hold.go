@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -87,7 +88,7 @@ func Inherit(all []net.Listener) *Inherited {
 }
 
 // Listen is [net.Listen] for TCP, with the listener of a server before if it has one at this
-// address.
+// address. It closes those of the same port that are in the way.
 func (i *Inherited) Listen(address string) (net.Listener, error) {
 	if i != nil {
 		for at, l := range i.all {
@@ -97,7 +98,28 @@ func (i *Inherited) Listen(address string) (net.Listener, error) {
 			}
 		}
 	}
-	return net.Listen("tcp", address)
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) && i.closePort(address) { // the config has others of its addresses now
+		return net.Listen("tcp", address)
+	}
+	return l, err
+}
+
+// closePort closes the listeners at the port of an address that are in its way, as one of them is
+// at all addresses, and reports whether there were some.
+func (i *Inherited) closePort(address string) (some bool) {
+	if i == nil {
+		return false
+	}
+	want, err := net.ResolveTCPAddr("tcp", address)
+	for at, l := range i.all {
+		if has, ok := l.Addr().(*net.TCPAddr); ok && err == nil && has.Port == want.Port && (all(has) || all(want)) {
+			_ = l.Close() // it accepts no more in any case
+			delete(i.all, at)
+			some = true
+		}
+	}
+	return some
 }
 
 // Close closes those that nobody has asked for.
@@ -115,8 +137,11 @@ func sameAddress(has, want string) bool {
 	if err != nil || err2 != nil || a.Port != b.Port || b.Port == 0 {
 		return false
 	}
-	if b.IP == nil || b.IP.Equal(net.IPv6unspecified) {
-		return a.IP == nil || a.IP.Equal(net.IPv6unspecified)
+	if all(b) { // one socket for both families, unless the host has no IPv6: then it is at 0.0.0.0
+		return all(a)
 	}
 	return b.IP.Equal(a.IP) && a.Zone == b.Zone
 }
+
+// all reports whether an address is all those of the host.
+func all(a *net.TCPAddr) bool { return a.IP == nil || a.IP.IsUnspecified() }

@@ -1,4 +1,4 @@
-package migrate_test
+package kubefarm_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"drover/e2e/fixture"
+	"drover/e2e/importtest"
 	"drover/migrate"
 	"drover/migrate/kubefarm"
 	"drover/pools"
@@ -21,7 +22,7 @@ import (
 func kubefarmFarm(t *testing.T, files ...string) *resolve.Farm {
 	t.Helper()
 	for i := range files {
-		files[i] = filepath.Join("testdata", files[i])
+		files[i] = filepath.Join("../testdata", files[i])
 	}
 	output := filepath.Join(t.TempDir(), "drover.yaml")
 	i := migrate.Import{Output: output, Options: migrate.Options{Interfaces: []string{"eth1"}, Image: "debian-12", Cluster: "hall"},
@@ -174,9 +175,9 @@ func TestKubefarmPassword(t *testing.T) {
 		{head + "10.28.0.100,10.28.0.150,255.255.0.0\n", true, false, true},
 		{head + "10.28.0.100,10.28.0.150,255.255.0.0\n    extraOpts: [{dhcp-ignore: \"tag:!known\"}]\n" + nodes, false, true, false},
 	} {
-		r, c := imported(t, kubefarm.Read, tt.values) // config.Parse has found no mistake
+		r, c := importtest.Text(t, kubefarm.Read, tt.values) // config.Parse has found no mistake
 		if (c.Tags["root-password"].RootPasswordHash.Text != "") != tt.own || (c.Tags["all"].RootPasswordHash.Text != "") != tt.common || r.Restricted != tt.restricted || r.Partial {
-			t.Errorf("%s\ntags %+v\n%s", tt.values, c.Tags, report(r))
+			t.Errorf("%s\ntags %+v\n%s", tt.values, c.Tags, importtest.Report(r))
 		}
 		for _, p := range c.Pools {
 			if got := slices.Contains(p.Tags, "root-password"); got != (tt.own && !p.CatchAll) || !slices.Contains(p.Tags, "red") || p.SecretsForUnknown {
@@ -184,8 +185,18 @@ func TestKubefarmPassword(t *testing.T) {
 			}
 		}
 		if tt.restricted {
-			fixture.WantText(t, "the report", report(r), "input:1: restricted: ltsp.config.rootPasswd: ", "write secretsForUnknown: true and tag root-password",
+			fixture.WantText(t, "the report", importtest.Report(r), "input:1: restricted: ltsp.config.rootPasswd: ", "write secretsForUnknown: true and tag root-password",
 				"input:1: taken: ltsp.config.rootPasswd: tags.root-password.rootPasswordHash;")
 		}
 	}
+}
+
+// TestHostile: damage opens no range, and gives no password to more machines.
+func TestHostile(t *testing.T) {
+	importtest.Refused(t, kubefarm.Read)
+	importtest.Damage(t, kubefarm.Read, "nodePools: [{tags: [red], range: \"10.28.0.100,10.28.0.150,255.255.0.0\", extraOpts: [{dhcp-ignore: \"tag:!known\"}], nodes: [{name: m1, mac: \"02:00:00:28:00:01\", ip: 10.28.0.11}]}]\n")
+	importtest.Damage(t, kubefarm.Read, `ltsp: {config: {timezone: UTC, sysctls: {a.b: 1}, modules: [x], sections: {init: "true"}, options: {MY: "1"}}}
+tags: [{name: red, kernelArgs: x}]
+nodePools: [{tags: [red], range: "10.28.0.0,static,255.255.0.0", nodes: [{name: m1, mac: "02:00:00:28:00:01", ip: 10.28.0.11}]}]
+`)
 }
