@@ -39,11 +39,11 @@ install: ## the programs to /usr/bin and /usr/lib/drover, for "drover serve" (ro
 	install -D -m 755 $(BIN)/drover-init $(DESTDIR)/usr/lib/drover/drover-init
 
 .PHONY: demo
-demo: need ## a virtual rack netboots into three real clusters (root; KEEP=1 leaves it running)
+demo: need-demo ## a virtual rack netboots into three real clusters (root; KEEP=1 leaves it running)
 	$(GO) run ./e2e/demo $(if $(KEEP),-keep)
 
 .PHONY: demo-farm
-demo-farm: need ## an empty admin cluster: helm install, kubectl apply, three machines Ready in hosted tenants (root; KEEP=1)
+demo-farm: need-demo ## an empty admin cluster: helm install, kubectl apply, three machines Ready in hosted tenants (root; KEEP=1)
 	$(GO) run ./e2e/demo/farm $(if $(KEEP),-keep)
 
 .PHONY: test
@@ -156,7 +156,10 @@ dist: ## dist/: Debian packages and tarballs for amd64 and arm64, the server's i
 clean: ## remove the files built in this folder; the cache outside stays
 	rm -rf $(BIN) dist
 
-.PHONY: need
+NEED = command -v $(GO) >/dev/null || { echo 'Go 1.26 or newer is needed: see https://go.dev/dl' >&2; exit 1; }; .ci/need
+
+.PHONY: need need-demo
 need:
-	@command -v $(GO) >/dev/null || { echo 'Go 1.26 or newer is needed: see https://go.dev/dl' >&2; exit 1; }
-	@.ci/need
+	@$(NEED)
+need-demo:
+	@$(NEED) demo

@@ -8,7 +8,7 @@ import (
 )
 
 // Able returns an error with the Debian packages that are missing on this host, for
-// everything, or for a group: "image" is for building a node image. The list is in
+// everything, or for a group: "image" is for building a node image, "demo" for the demos. The list is in
 // .ci/need, which the targets of the Makefile run first.
 func Able(ctx context.Context, group ...string) error {
 	root, err := SourceRoot()

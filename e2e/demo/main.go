@@ -52,6 +52,31 @@ type demo struct {
 	*site.Site
 	log   *watch.Log
 	watch *watch.Watch
+	steps int // that began
+}
+
+// allSteps is how many steps a run has.
+const allSteps = 7
+
+// step says which step begins. The times in it are of two cores.
+func (d *demo) step(what string) {
+	d.steps++
+	d.log.Say("%d of %d: %s", d.steps, allSteps, what)
+}
+
+// build makes the parts, as far as they are not there.
+func (d *demo) build(ctx context.Context) (*site.Built, error) {
+	built, steps, err := site.Start(d.log.Lines())
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range steps {
+		d.step(s.What)
+		if err := s.Do(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return built, nil
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
@@ -62,10 +87,10 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		return err
 	}
 	d := &demo{log: watch.NewLog(stdout)}
-	if err := site.Check(ctx); err != nil {
+	if err := site.Check(ctx, "demo"); err != nil {
 		return err
 	}
-	built, err := site.Build(ctx, d.log.Lines())
+	built, err := d.build(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,6 +105,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	d.step("start a rack and three control planes (a minute)")
 	d.Site, err = built.Open(ctx, site.Config{Name: "drover-demo", Dir: filepath.Join(cache, "demo"), Farm: *farm})
 	if err != nil {
 		return err
@@ -99,11 +125,13 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	d.step("switch on three machines, which boot and join (some 5 minutes)")
 	if err := d.powerOn(bounded, added); err != nil {
 		return err
 	}
 	err := d.watch.Ready(bounded)
 	if err == nil {
+		d.step("move a node to another tenant by an edit and a reboot (some 3 minutes)")
 		err = d.move(bounded)
 	}
 	if err != nil {
@@ -112,6 +140,7 @@ func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error 
 		}
 		return err
 	}
+	d.step("stop drover: a node stays Ready (a minute)")
 	if err := d.outlive(bounded); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		return err
 	}
 	d := &demo{log: watch.NewLog(stdout), tenants: map[string]*farm.Tenant{}}
-	if err := site.Check(ctx); err != nil {
+	if err := site.Check(ctx, "demo"); err != nil {
 		return err
 	}
 	built, err := farm.Build(ctx, d.log.Lines())

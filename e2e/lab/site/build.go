@@ -47,18 +47,44 @@ func Build(ctx context.Context, log io.Writer) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.programs(ctx, runtime.GOARCH, "drover", "drover-init"); err != nil {
-		return nil, err
+	for _, s := range b.steps() {
+		b.say("%s", s.What)
+		if err := s.Do(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := b.loaders(); err != nil {
-		return nil, err
+	return b, nil
+}
+
+// Step is a part of what [Build] does, for programs that show their progress.
+type Step struct {
+	What string // with the time that it takes
+	Do   func(context.Context) error
+}
+
+// Start returns what [Build] does, as steps. [Built] is complete after the last one.
+func Start(log io.Writer) (*Built, []Step, error) {
+	b, err := newBuilt(log)
+	if err != nil {
+		return nil, nil, err
 	}
-	b.say("Kubernetes programs (minutes the first time, then kept)")
-	if b.Kubernetes, err = buildcache.Kubernetes(ctx, log); err != nil {
-		return nil, err
+	return b, b.steps(), nil
+}
+
+// steps are those of [Build]. The times are of two cores.
+func (b *Built) steps() []Step {
+	return []Step{
+		{"build drover (some 2 minutes the first time)", func(ctx context.Context) error {
+			return errors.Join(b.programs(ctx, runtime.GOARCH, "drover", "drover-init"), b.loaders())
+		}},
+		{"build Kubernetes (some 14 minutes the first time, then kept)", func(ctx context.Context) (err error) {
+			b.Kubernetes, err = buildcache.Kubernetes(ctx, b.log)
+			return err
+		}},
+		{"build the node image (some 6 minutes the first time, then kept)", func(ctx context.Context) error {
+			return b.nodeImage(ctx, Image, buildcache.NodeImage)
+		}},
 	}
-	b.say("node image (minutes the first time, then kept)")
-	return b, b.nodeImage(ctx, Image, buildcache.NodeImage)
 }
 
 // AddDebian13 makes the node image of Debian 13, as far as it is not there. After that of

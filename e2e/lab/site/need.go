@@ -13,12 +13,13 @@ import (
 // the necessary programs.
 var ErrUnable = errors.New("cannot run a virtual rack here")
 
-// Check returns an error with the missing programs of this host; it is an [ErrUnable].
-func Check(ctx context.Context) error {
+// Check returns an error with the programs that are missing on this host, for everything or for a
+// group of [buildcache.Able]; it is an [ErrUnable].
+func Check(ctx context.Context, group ...string) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: it needs root", ErrUnable)
 	}
-	if err := buildcache.Able(ctx); err != nil {
+	if err := buildcache.Able(ctx, group...); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnable, err)
 	}
 	return nil
