@@ -129,8 +129,12 @@ lint: ## gofmt, golangci-lint, which has go vet in it
 vuln: ## known vulnerabilities in called functions (VULNDB=DIR: in a copy of the Go vulnerability database, without the internet)
 	$(GO) run $(GOVULNCHECK) $(if $(VULNDB),-db file://$(abspath $(VULNDB))) ./...
 
+.PHONY: quick
+quick: ## the unit tests that need no root, without the race detector
+	$(GO) test -short $$($(GO) list ./... | grep -vE '^drover/(deploy/package|e2e)')
+
 .PHONY: check
-check: lint unit ## the linters and the unit tests, before each commit
+check: lint quick ## the linters and the unit tests that need no root (minutes), before each commit
 
 .PHONY: image
 image: build ## build Dockerfile.image into IMAGES, where drover serve reads it (root; DEBIAN=13 for that one; see docs/images.md)
