@@ -131,8 +131,8 @@ func (b Builder) Check() error {
 func (b Builder) withDefaults() Builder {
 	b.Level = cmp.Or(b.Level, DefaultLevel)
 	b.MaxSize = cmp.Or(b.MaxSize, DefaultMaxSize)
-	if b.Platform == (oci.Platform{}) {
-		b.Platform = oci.Platform{OS: "linux", Arch: "amd64"}
+	if b.Platform.OS == "" {
+		b.Platform = oci.Platform{OS: "linux", Architecture: "amd64"}
 	}
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
@@ -148,8 +148,8 @@ func (b Builder) withDefaults() Builder {
 
 // initrd reads the files that are named for the initrd.
 func (b Builder) initrd() (c initrd.Config, err error) {
-	c.Arch, c.Modules = b.Platform.Arch, b.Modules
-	if c.Init, err = readProgram(b.Init, b.Platform.Arch); err != nil {
+	c.Arch, c.Modules = b.Platform.Architecture, b.Modules
+	if c.Init, err = readProgram(b.Init, b.Platform.Architecture); err != nil {
 		return c, err
 	}
 	if c.Own, err = initrd.ReadOwn(b.InitrdFiles); err != nil {

@@ -147,13 +147,13 @@ func TestIndexListsPlatforms(t *testing.T) {
 	for _, test := range []struct {
 		platform oci.Platform
 		want     string
-	}{{oci.Platform{OS: "linux", Arch: "amd64"}, "amd64"}, {oci.Platform{OS: "linux", Arch: "amd64", Variant: "v4"}, "amd64v4"}} {
+	}{{oci.Platform{OS: "linux", Architecture: "amd64"}, "amd64"}, {oci.Platform{OS: "linux", Architecture: "amd64", Variant: "v4"}, "amd64v4"}} {
 		b.Platform = test.platform
 		if got := content(t, build(t, b), "opt/v"); got != test.want {
 			t.Errorf("%s: opt/v is %q, want %q", test.platform, got, test.want)
 		}
 	}
-	b.Platform = oci.Platform{OS: "linux", Arch: "riscv64"}
+	b.Platform = oci.Platform{OS: "linux", Architecture: "riscv64"}
 	if _, err := b.Build(t.Context()); err == nil {
 		t.Error("there is an image for riscv64")
 	}
@@ -217,7 +217,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	nothing := builder(t)
-	nothing.Source, nothing.Platform = "docker://"+host+"/rack/node:7", oci.Platform{OS: "linux", Arch: "arm64"}
+	nothing.Source, nothing.Platform = "docker://"+host+"/rack/node:7", oci.Platform{OS: "linux", Architecture: "arm64"}
 	if _, err := nothing.Build(t.Context()); err == nil {
 		t.Error("there is an image for arm64")
 	}

@@ -66,7 +66,7 @@ func FuzzManifest(f *testing.F) {
 
 // readArchive reads an OCI archive and all of its layers.
 func readArchive(dir, file string) error {
-	src, err := oci.OpenArchive(file, oci.Platform{OS: "linux", Arch: "amd64"})
+	src, err := oci.OpenArchive(file, oci.Platform{OS: "linux", Architecture: "amd64"})
 	if err != nil {
 		return err
 	}

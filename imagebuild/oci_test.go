@@ -101,7 +101,7 @@ func TestOCIPlatforms(t *testing.T) {
 	if got, want := content(t, build(t, b), "opt/v"), "amd64"; got != want {
 		t.Errorf("by default opt/v is %q, want %q", got, want)
 	}
-	b.Platform = oci.Platform{OS: "linux", Arch: "arm64"}
+	b.Platform = oci.Platform{OS: "linux", Architecture: "arm64"}
 	write(t, b.Init, staticELF(t, elf.EM_AARCH64, false))
 	var image imagebuild.Image
 	for _, tag := range []string{"nested", "multi"} { // the former has the index in an index
@@ -114,7 +114,7 @@ func TestOCIPlatforms(t *testing.T) {
 	if got, want := image.Platform, "linux/arm64"; got != want {
 		t.Errorf("platform is %q, want %q", got, want)
 	}
-	b.Platform.Arch = "riscv64"
+	b.Platform.Architecture = "riscv64"
 	write(t, b.Init, staticELF(t, elf.EM_RISCV, false))
 	_, err := b.Build(t.Context())
 	if want := "no variant for linux/riscv64, only for unknown/unknown, linux/arm64/v8, linux/amd64"; err == nil || !strings.Contains(err.Error(), want) {

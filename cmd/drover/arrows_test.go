@@ -68,7 +68,7 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/cobra":                  {"cmd/drover"},
 	"github.com/klauspost/compress/":          {"imagebuild"},
 	"github.com/diskfs/go-diskfs":             {"imagebuild/media"},
-	"github.com/google/go-containerregistry/": {"imagebuild/registry"},
+	"github.com/google/go-containerregistry/": {"imagebuild/registry", "imagebuild/oci"},
 	"github.com/ulikunitz/xz":                 {"imagebuild/initrd"},
 	"github.com/vishvananda/netlink":          {"node/nic"},
 	"github.com/mdlayher/packet":              {"dhcp"},

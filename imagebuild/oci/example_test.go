@@ -8,7 +8,7 @@ import (
 
 func ExampleParsePlatform() {
 	p, err := oci.ParsePlatform("linux/arm/v7")
-	fmt.Println(p.Arch, p.Variant, err)
+	fmt.Println(p.Architecture, p.Variant, err)
 	_, err = oci.ParsePlatform("amd64")
 	fmt.Println(err)
 	// Output:

@@ -10,8 +10,6 @@ package oci
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -23,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"drover/imagebuild/layer"
 	"drover/imagebuild/rootfs"
@@ -159,7 +159,7 @@ func Open(open Blobs, list []Descriptor, tag string, platform Platform) (*layer.
 // source returns a source for an image of n layers, without the layers, if the image is
 // for the platform.
 func (c *imageConfig) source(platform Platform, n int) (*layer.Source, error) {
-	if !platform.matches(c.Platform) {
+	if !matches(platform, c.Platform) {
 		return nil, fmt.Errorf("the image is for %s, not for %s (choose with --platform)", c.Platform, platform)
 	}
 	if n > maxLayers {
@@ -208,7 +208,7 @@ func pickTag(list []Descriptor, tag string, platform Platform) (Descriptor, erro
 			return Descriptor{}, fmt.Errorf("holds several images; add one of these as :TAG: %s", tags)
 		}
 	}
-	return platform.pick(found)
+	return pickPlatform(found, platform)
 }
 
 // manifest follows desc through indexes to the manifest for a platform, and returns it
@@ -230,7 +230,7 @@ func (open Blobs) manifest(desc Descriptor, platform Platform) (*document, strin
 			continue
 		}
 		var err error
-		if desc, err = platform.pick(doc.Manifests); err != nil {
+		if desc, err = pickPlatform(doc.Manifests, platform); err != nil {
 			return nil, "", err
 		}
 	}
@@ -286,20 +286,12 @@ func (open Blobs) blob(d Descriptor) (*verifier, error) {
 // parseDigest returns the path of a blob and the hash that verifies it. It accepts only
 // hex digits, and so no path such as "sha256:../../etc".
 func parseDigest(digest string) (string, hash.Hash, error) {
-	alg, sum, _ := strings.Cut(digest, ":")
-	var h hash.Hash
-	switch alg {
-	case "sha256":
-		h = sha256.New()
-	case "sha512":
-		h = sha512.New()
-	default:
-		return "", nil, fmt.Errorf("digest %.160q is neither sha256 nor sha512", digest)
+	d, err := v1.NewHash(digest)
+	if err != nil { // its text has no limit
+		return "", nil, fmt.Errorf("digest %.160q is neither sha256 nor sha512, or is malformed", digest)
 	}
-	if b, err := hex.DecodeString(sum); err != nil || len(b) != h.Size() || strings.ToLower(sum) != sum {
-		return "", nil, fmt.Errorf("digest %.160q is malformed", digest)
-	}
-	return "blobs/" + alg + "/" + sum, h, nil
+	h, err := v1.Hasher(d.Algorithm)
+	return "blobs/" + d.Algorithm + "/" + d.Hex, h, err
 }
 
 // verifier is a blob that checks its own digest.

@@ -8,12 +8,12 @@ import (
 
 func TestParsePlatform(t *testing.T) {
 	for in, want := range map[string]oci.Platform{
-		"":             {OS: "linux", Arch: "amd64"},
-		"linux/arm64":  {OS: "linux", Arch: "arm64"},
-		"linux/arm/v7": {OS: "linux", Arch: "arm", Variant: "v7"},
+		"":             {OS: "linux", Architecture: "amd64"},
+		"linux/arm64":  {OS: "linux", Architecture: "arm64"},
+		"linux/arm/v7": {OS: "linux", Architecture: "arm", Variant: "v7"},
 	} {
 		got, err := oci.ParsePlatform(in)
-		if err != nil || got != want {
+		if err != nil || !got.Equals(want) {
 			t.Errorf("%q: got %v, %v, want %v", in, got, err, want)
 		}
 	}

@@ -27,7 +27,7 @@ const (
 	indexType    = "application/vnd.oci.image.index.v1+json"
 )
 
-var amd64 = oci.Platform{OS: "linux", Arch: "amd64"}
+var amd64 = oci.Platform{OS: "linux", Architecture: "amd64"}
 
 // hub is a registry with one image of one layer, rack/node:7.
 type hub struct {

@@ -1,7 +1,10 @@
 package gpt_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,6 +98,50 @@ func TestOtherPrograms(t *testing.T) {
 	want := "1 2048 18431 0657fd6d-a4ab-43c4-84e5-0933c84b4f4f drover:data/swap\n2 18432 129023 0fc63daf-8483-4772-8e79-3d69d8477de4 drover:data/"
 	if err != nil || !strings.HasPrefix(string(out), want) {
 		t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
+	}
+}
+
+// first keeps what is written to the begin of a disk.
+type first []byte
+
+func (f *first) WriteAt(b []byte, at int64) (int, error) {
+	if at == 0 {
+		*f = slices.Clone(b)
+	}
+	return len(b), nil
+}
+
+// TestProtectiveMBR: the partition that old programs see has as many sectors as the disk, or the
+// most that its field can say (UEFI, table 5-4).
+func TestProtectiveMBR(t *testing.T) {
+	for disk, want := range map[int64]uint32{size: size/512 - 1, 2 << 40: 0xffffffff, 3 << 40: 0xffffffff} {
+		table, err := gpt.New(disk, 512, wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var front first
+		if err := table.Write(&front, disk, 512); err != nil {
+			t.Fatal(err)
+		}
+		if got := binary.LittleEndian.Uint32(front[446+12:]); got != want {
+			t.Errorf("disk of %d bytes: %#x sectors, want %#x", disk, got, want)
+		}
+	}
+}
+
+// TestForged: a header with a right sum makes nobody read more than a table has.
+func TestForged(t *testing.T) {
+	for _, counts := range [][2]uint32{{1 << 31, 1 << 31}, {1 << 24, 128}, {128, 0}} {
+		b := make([]byte, 1<<20)
+		h := b[512:]
+		copy(h, "EFI PART\x00\x00\x01\x00\x5c")
+		h[24], h[72] = 1, 2
+		binary.LittleEndian.PutUint32(h[80:], counts[0])
+		binary.LittleEndian.PutUint32(h[84:], counts[1])
+		binary.LittleEndian.PutUint32(h[16:], crc32.ChecksumIEEE(h[:92]))
+		if got, err := gpt.Read(bytes.NewReader(b), int64(len(b)), 512); !errors.Is(err, gpt.ErrNone) {
+			t.Errorf("%d entries of %d bytes: got %+v, %v", counts[0], counts[1], got, err)
+		}
 	}
 }
 
