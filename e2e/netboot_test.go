@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,8 @@ func TestNetbootToReady(t *testing.T) {
 	if !strings.Contains(places["the node's console"], "it showed 2001-02-03 04:") {
 		t.Error("drover-init does not say that it set the clock")
 	}
-	if strings.Contains(node, "--ignore-preflight-errors") {
+	// kubeadm names the flag, with three dots, when it fails because the node is slow.
+	if regexp.MustCompile(`--ignore-preflight-errors[= ][^.]`).MatchString(node) {
 		t.Error("a preflight error was ignored")
 	}
 
