@@ -134,14 +134,18 @@ func TestRelease(t *testing.T) {
 func TestOutage(t *testing.T) {
 	for _, c := range []struct {
 		name string
+		lag  time.Duration // of answers before the outage
 		cut  func(*link)
 	}{
-		{"no request arrives", func(l *link) { l.down = true }},
-		{"no answer arrives", func(l *link) { l.lostAnswers = true }},
-		{"answers come too late", func(l *link) { l.answer = 2 * deadline }},
+		{"no request arrives", 0, func(l *link) { l.down = true }},
+		{"no answer arrives", 0, func(l *link) { l.lostAnswers = true }},
+		{"answers come too late", 0, func(l *link) { l.answer = 2 * deadline }},
+		{"answers were late before", 3 * time.Second, func(l *link) { l.down = true }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pair(t, func(_ *store, a, b *server) {
+				a.link.set(func() { a.answer = c.lag })
+				after(time.Minute)
 				var last time.Time // that a sent a renewal that it knows to be good
 				a.link.set(func() { last = a.beginsWrites[len(a.beginsWrites)-1]; c.cut(a.link) })
 				a.slow = duration - deadline - time.Second
