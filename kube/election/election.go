@@ -47,7 +47,7 @@ type Elector struct {
 	// Deadline is how long the leader leads after it sent its last good renewal. It is
 	// less than Duration by the time that Lead needs to end.
 	Deadline time.Duration
-	// Retry is the time between two requests.
+	// Retry is the time from one renewal to the next.
 	Retry time.Duration
 	// Lead does the work of the leader until its context is done. It is not called again
 	// before it has returned.
@@ -91,7 +91,9 @@ func (e *Elector) lead(ctx context.Context) {
 		defer ended()
 		e.Lead(leading)
 	}()
-	for wait.Sleep(running, e.Retry) == nil {
+	// From one sending to the next: answers that are late cost no try.
+	for sent := e.began; wait.Sleep(running, time.Until(sent.Add(e.Retry))) == nil; {
+		sent = time.Now()
 		held, err := e.try(running)
 		switch {
 		case held:

@@ -140,7 +140,7 @@ func TestOutage(t *testing.T) {
 		{"no request arrives", 0, func(l *link) { l.down = true }},
 		{"no answer arrives", 0, func(l *link) { l.lostAnswers = true }},
 		{"answers come too late", 0, func(l *link) { l.answer = 2 * deadline }},
-		{"answers were late before", 3 * time.Second, func(l *link) { l.down = true }},
+		{"answers were late before", 4 * time.Second, func(l *link) { l.down = true }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pair(t, func(_ *store, a, b *server) {
