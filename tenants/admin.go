@@ -4,26 +4,23 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"drover/internal/wait"
+	"drover/kube/client"
 	"drover/kube/cluster"
+	"drover/kube/election"
 )
 
 // clients are those of the admin cluster with one set of credentials.
 type clients struct {
 	conf  *rest.Config // that they are made from
-	typed kubernetes.Interface
+	typed client.Interface
 	dyn   dynamic.Interface
 }
 
-func (c *Controller) typed() kubernetes.Interface { return c.clients.Load().typed }
+func (c *Controller) typed() client.Interface { return c.clients.Load().typed }
 
 func (c *Controller) dyn() dynamic.Interface { return c.clients.Load().dyn }
 
@@ -39,7 +36,7 @@ func (c *Controller) refresh() error {
 	}
 	made, conf := &clients{conf: given}, rest.CopyConfig(given)
 	c.limits.Limit(conf)
-	if made.typed, err = kubernetes.NewForConfig(conf); err != nil {
+	if made.typed, err = client.New(conf); err != nil {
 		return err
 	}
 	if made.dyn, err = dynamic.NewForConfig(conf); err != nil {
@@ -86,55 +83,28 @@ func (c *Controller) setProblem(err error) {
 	c.problem = err
 }
 
-// lock is the Lease of the leader. Each request for it is made with the credentials of that
-// time, and its error is a problem of the controller.
-type lock struct {
-	*resourcelock.LeaseLock
-	c      *Controller
-	unread error // of a kubeconfig that cannot replace the one in force
-}
-
-func (c *Controller) lock() *lock {
-	l := &lock{c: c}
-	l.LeaseLock = &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: leaseName}, Client: l,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
-	}
-	return l
-}
-
-// Leases implements [coordination.LeasesGetter].
-func (l *lock) Leases(namespace string) coordination.LeaseInterface {
-	l.unread = l.c.refresh()
-	return l.c.typed().CoordinationV1().Leases(namespace)
-}
-
-// Get reads the Lease.
-func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.LeaseLock.Get(ctx)
-	l.report(ctx, err)
-	return record, raw, err
-}
-
-// Update renews the Lease.
-func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	err := l.LeaseLock.Update(ctx, record)
-	if err == nil {
-		l.report(ctx, nil)
-	}
-	return err // Get is next
-}
-
-// report keeps the error of a request, or that of a kubeconfig which cannot replace the one
-// in force.
-func (l *lock) report(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && !apierrors.IsNotFound(err):
-		l.c.setProblem(fmt.Errorf("the Lease %s of the leader cannot be read, so this server keeps no tenant: %w", l.Describe(), err))
-	case l.unread != nil:
-		l.c.setProblem(fmt.Errorf("the admin cluster's kubeconfig cannot be used, and the one before stays in force: %w", l.unread))
-	default:
-		l.c.setProblem(nil)
+// elector returns what makes one server the leader. Each request for its Lease is made with
+// the credentials of that time, and its error is a problem of the controller.
+func (c *Controller) elector() *election.Elector {
+	var unread error // of a kubeconfig that cannot replace the current one
+	return &election.Elector{
+		Leases: func() election.Leases {
+			unread = c.refresh()
+			return c.typed().CoordinationV1().Leases(c.Namespace)
+		},
+		Name: leaseName, Identity: c.Identity,
+		Duration: leaseDuration, Deadline: leaseRenew, Retry: leaseRetry,
+		Lead: c.lead,
+		Tried: func(ctx context.Context, err error) {
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				c.setProblem(fmt.Errorf("the Lease %s/%s of the leader cannot be read or renewed, so this server keeps no tenant: %w", c.Namespace, leaseName, err))
+			case unread != nil:
+				c.setProblem(fmt.Errorf("the admin cluster's kubeconfig cannot be used, and the one before stays in force: %w", unread))
+			default:
+				c.setProblem(nil)
+			}
+		},
 	}
 }

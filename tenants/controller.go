@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection"
 
 	"drover/internal/lograte"
 	"drover/kube/cluster"
@@ -25,8 +24,8 @@ const manager = cluster.FieldManager
 // leaseName is the Lease of the leader.
 const leaseName = "drover-tenants"
 
-// The times of the leader's Lease: another server leads at most lease+retry after the end
-// of this one.
+// The times of the leader's Lease: another server leads at most leaseDuration and twice
+// leaseRetry after the end of this one.
 const (
 	leaseDuration = 15 * time.Second
 	leaseRenew    = 10 * time.Second
@@ -75,7 +74,6 @@ type Controller struct {
 	problem   error
 	changed   chan struct{} // of capacity 1
 
-	leading sync.Mutex    // held by lead
 	numbers sync.Mutex    // held while a VNI is chosen
 	starts  chan struct{} // of capacity 1: full while a control plane starts
 
@@ -149,25 +147,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.connect(ctx); err != nil {
 		return nil // ctx is done
 	}
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: c.lock(), LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry, ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: c.lead, OnStoppedLeading: func() {}},
-	})
-	if err != nil {
-		return err
-	}
-	for ctx.Err() == nil {
-		elector.Run(ctx)
-	}
-	c.leading.Lock() // its workers have ended
-	defer c.leading.Unlock()
-	return nil
+	return c.elector().Run(ctx)
 }
 
 // lead runs a worker for each tenant until ctx is done.
 func (c *Controller) lead(ctx context.Context) {
-	c.leading.Lock()
-	defer c.leading.Unlock()
 	c.log().Info("reconciling tenant control planes")
 	workers := map[string]*worker{}
 	defer func() {

@@ -7,11 +7,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drover/internal/atomicfile"
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/tenants/manifests"
 )
@@ -53,7 +53,7 @@ func AdminFile(path string) func() (*rest.Config, error) {
 // Kubeconfig returns the administrator's kubeconfig of a hosted tenant, from the namespace
 // of the admin cluster where its control plane runs.
 func Kubeconfig(ctx context.Context, admin *rest.Config, namespace, tenant string) ([]byte, error) {
-	client, err := kubernetes.NewForConfig(admin)
+	client, err := client.New(admin)
 	if err != nil {
 		return nil, err
 	}

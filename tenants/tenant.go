@@ -11,12 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drover/kube/apply"
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/kube/credentials"
 	"drover/pools"
@@ -27,7 +26,7 @@ import (
 // tenant is the connection to a tenant's API server as its administrator.
 type tenant struct {
 	limits   *cluster.Cluster // of its answers
-	typed    kubernetes.Interface
+	typed    client.Interface
 	dyn      dynamic.Interface
 	id       string    // of its endpoint and CA
 	endpoint string    // host:port
@@ -57,7 +56,7 @@ func (w *worker) connect(k *keys) error {
 	}
 	t := &tenant{id: id, endpoint: w.plane.Endpoint(), until: w.now().Add(ownLife / 2), limits: cluster.New(pools.Cluster{Name: w.plane.Name}, "", w.controller.now)}
 	t.limits.Limit(conf)
-	if t.typed, err = kubernetes.NewForConfig(conf); err != nil {
+	if t.typed, err = client.New(conf); err != nil {
 		return err
 	}
 	if t.dyn, err = dynamic.NewForConfig(conf); err != nil {
@@ -69,7 +68,7 @@ func (w *worker) connect(k *keys) error {
 
 // ask asks the API server for its version.
 func (w *worker) ask(ctx context.Context) (string, error) {
-	v, err := discovery.ToServerVersionInterfaceWithContext(w.tenant.typed.Discovery()).ServerVersionWithContext(ctx)
+	v, err := w.tenant.typed.ServerVersion(ctx)
 	if err != nil {
 		return "", w.down(&waiting{starting, fmt.Sprintf("the API server does not answer at %s: %v%s", w.tenant.endpoint, err, w.aside)})
 	}

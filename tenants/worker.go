@@ -11,8 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"drover/kube/client"
 	"drover/pools"
 	"drover/tenants/manifests"
 )
@@ -75,7 +75,7 @@ func (w *worker) refusal() error {
 
 func (w *worker) now() time.Time { return w.controller.now() }
 
-func (w *worker) secrets() typedcore.SecretInterface {
+func (w *worker) secrets() client.Secrets {
 	return w.controller.typed().CoreV1().Secrets(w.controller.Namespace)
 }
 

@@ -14,10 +14,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/client-go/kubernetes"
 
 	"drover/internal/lograte"
 	"drover/internal/wait"
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/pools"
 	"drover/pools/resolve"
@@ -110,7 +110,7 @@ func (a *Approver) setErr(signer string, err error) {
 
 // follow decides on the requests to one signer until ctx is done.
 func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGroup) {
-	requests := func(client kubernetes.Interface) cluster.Source[*csrList] {
+	requests := func(client client.Interface) cluster.Source[*csrList] {
 		return client.CertificatesV1().CertificateSigningRequests()
 	}
 	for ctx.Err() == nil {

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/pools"
 )
@@ -63,7 +63,7 @@ func (c *Cluster) Follow(ctx context.Context, port Port, set func(State)) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() {
-		cluster.Follow(ctx, c.cluster, func(k kubernetes.Interface) cluster.Source[*corev1.ServiceList] {
+		cluster.Follow(ctx, c.cluster, func(k client.Interface) cluster.Source[*corev1.ServiceList] {
 			return k.CoreV1().Services(port.Namespace)
 		},
 			"metadata.name="+port.Service, cluster.Handler[*corev1.Service]{
@@ -80,7 +80,7 @@ func (c *Cluster) Follow(ctx context.Context, port Port, set func(State)) {
 				Tried:   f.tried,
 			})
 	})
-	cluster.Follow(ctx, c.cluster, func(k kubernetes.Interface) cluster.Source[*discoveryv1.EndpointSliceList] {
+	cluster.Follow(ctx, c.cluster, func(k client.Interface) cluster.Source[*discoveryv1.EndpointSliceList] {
 		return labeled[*discoveryv1.EndpointSliceList]{k.DiscoveryV1().EndpointSlices(port.Namespace), discoveryv1.LabelServiceName + "=" + port.Service}
 	}, "", cluster.Handler[*discoveryv1.EndpointSlice]{
 		Listed: func(all []*discoveryv1.EndpointSlice) {

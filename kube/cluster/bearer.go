@@ -3,8 +3,9 @@ package cluster
 import (
 	"fmt"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"drover/kube/client"
 )
 
 // Bearer is the token in a kubeconfig, and the one that is used in its place. The zero value
@@ -15,22 +16,22 @@ type Bearer struct {
 }
 
 // BearerOf returns the token of a client of [Cluster.Client].
-func BearerOf(of kubernetes.Interface) Bearer {
-	if c, ok := of.(*client); ok {
+func BearerOf(of client.Interface) Bearer {
+	if c, ok := of.(*connection); ok {
 		return c.bearer
 	}
 	return Bearer{}
 }
 
 // WithToken returns a client like one of [Cluster.Client], but with another token.
-func WithToken(of kubernetes.Interface, token string) (kubernetes.Interface, error) {
-	c, ok := of.(*client)
+func WithToken(of client.Interface, token string) (client.Interface, error) {
+	c, ok := of.(*connection)
 	if !ok || c.conf == nil {
 		return nil, fmt.Errorf("no credentials in a %T", of)
 	}
 	conf := rest.CopyConfig(c.conf)
 	conf.BearerToken = token
-	return kubernetes.NewForConfig(conf)
+	return client.New(conf)
 }
 
 // bear replaces the token of conf by a renewed one.

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"drover/kube/client"
 	"drover/pools"
 )
 
@@ -53,13 +53,13 @@ type Cluster struct {
 	markSecretRead func()        // closes secretRead
 
 	mu      sync.Mutex
-	client  kubernetes.Interface // nil while there are no credentials
+	client  client.Interface     // nil while there are no credentials
 	problem error                // of the newest credentials; client then has earlier ones
 	stamp   string               // time and size of the file that was read last
 	source  *clientcmdapi.Config // of client, if that came from a Secret
 
-	failing    kubernetes.Interface // in place of client, made once for an error: each node asks for it
-	failingWhy string               // the error
+	failing    client.Interface // in place of client, made once for an error: each node asks for it
+	failingWhy string           // the error
 
 	refused   *RefusedError // of the last answer that was refused
 	refusedAt time.Time
@@ -97,7 +97,7 @@ func (c *Cluster) Approves() bool { return c.Conf.Approver != pools.ByCluster }
 // Client returns the client with the newest usable credentials. It sends nothing to
 // the cluster. Each request of the client has a time limit of 10 seconds, except for
 // watches. Without usable credentials every request fails with an [*Error].
-func (c *Cluster) Client() kubernetes.Interface {
+func (c *Cluster) Client() client.Interface {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -126,9 +126,13 @@ func (c *Cluster) Client() kubernetes.Interface {
 // failing is the transport of a cluster without credentials.
 type failing struct{ err error }
 
-func (f failing) client() kubernetes.Interface {
-	conf := &rest.Config{Transport: f} // no client can fail: the config is fixed
-	return &client{Interface: kubernetes.NewForConfigOrDie(conf), dynamic: func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }}
+func (f failing) client() client.Interface {
+	conf := &rest.Config{Transport: f}
+	typed, err := client.New(conf)
+	if err != nil {
+		panic(err) // the config is fixed, and good
+	}
+	return &connection{Interface: typed, dynamic: func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }}
 }
 
 // RoundTrip implements [http.RoundTripper].

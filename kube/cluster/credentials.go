@@ -12,12 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drover/internal/atomicfile"
+	"drover/kube/client"
 	"drover/pools"
 )
 
@@ -38,7 +38,7 @@ var kubeconfigKeys = []string{"value", "admin.conf", "kubeconfig"}
 
 // dial makes a client from a kubeconfig. An empty kubeconfig is an error: dial does not
 // fall back to the environment or to the cluster that drover runs in.
-func (c *Cluster) dial(kubeconfig clientcmdapi.Config) (kubernetes.Interface, error) {
+func (c *Cluster) dial(kubeconfig clientcmdapi.Config) (client.Interface, error) {
 	conf, err := restConfig(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func restConfig(kubeconfig clientcmdapi.Config) (*rest.Config, error) {
 }
 
 // dialInCluster makes a client for the cluster that drover runs in.
-func (c *Cluster) dialInCluster() (kubernetes.Interface, error) {
+func (c *Cluster) dialInCluster() (client.Interface, error) {
 	conf, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
 		return nil, errors.New("server.adminKubeconfig is not set, and drover does not run in a cluster")
@@ -67,19 +67,19 @@ func (c *Cluster) dialInCluster() (kubernetes.Interface, error) {
 	return c.newClient(conf)
 }
 
-func (c *Cluster) newClient(conf *rest.Config) (kubernetes.Interface, error) {
+func (c *Cluster) newClient(conf *rest.Config) (client.Interface, error) {
 	c.Limit(conf)
 	bearer := c.bear(conf)
-	typed, err := kubernetes.NewForConfig(conf)
+	typed, err := client.New(conf)
 	if err != nil {
 		return nil, err
 	}
-	return &client{typed, sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }), conf, bearer}, nil
+	return &connection{typed, sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(conf) }), conf, bearer}, nil
 }
 
-// client is a client with a dynamic one of the same credentials.
-type client struct {
-	kubernetes.Interface
+// connection is a client with a dynamic one of the same credentials.
+type connection struct {
+	client.Interface
 	dynamic func() (dynamic.Interface, error)
 	conf    *rest.Config // nil: it has no credentials
 	bearer  Bearer
@@ -90,8 +90,8 @@ type client struct {
 func (c *Cluster) Dynamic() (dynamic.Interface, error) { return DynamicOf(c.Client()) }
 
 // DynamicOf returns the client of [Cluster.Dynamic] for one of [Cluster.Client].
-func DynamicOf(of kubernetes.Interface) (dynamic.Interface, error) {
-	if c, ok := of.(*client); ok {
+func DynamicOf(of client.Interface) (dynamic.Interface, error) {
+	if c, ok := of.(*connection); ok {
 		return c.dynamic()
 	}
 	return nil, fmt.Errorf("no dynamic client beside a %T", of)
@@ -130,7 +130,7 @@ func (c *Cluster) readFile() {
 	if err == nil {
 		err = clientcmd.ResolveLocalPaths(file)
 	}
-	var client kubernetes.Interface
+	var client client.Interface
 	if err == nil {
 		client, err = c.dial(*file)
 	}

@@ -8,15 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"drover/kube/client"
 )
 
 // Expiry returns when the credentials of a client of [Cluster.Client] end: those that are
 // in the kubeconfig itself. The zero time means that they do not end, that there are none,
 // or that they are in files that something else renews.
-func Expiry(of kubernetes.Interface) time.Time {
-	if c, ok := of.(*client); ok && c.conf != nil {
+func Expiry(of client.Interface) time.Time {
+	if c, ok := of.(*connection); ok && c.conf != nil {
 		return expiryOf(c.conf)
 	}
 	return time.Time{}

@@ -9,8 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"drover/kube/client"
 )
 
 // Source lists and watches one kind of object; the typed clients of client-go
@@ -51,8 +52,8 @@ type Handler[T runtime.Object] struct {
 // of client-go, until ctx is done. It stores no objects. It tries again 1 to 30 seconds
 // after an error, as of a list that exceeds the limits of answers. When the credentials
 // of the cluster change, it lists all objects again.
-func Follow[T, L runtime.Object](ctx context.Context, c *Cluster, source func(kubernetes.Interface) Source[L], fields string, h Handler[T]) {
-	var listed kubernetes.Interface
+func Follow[T, L runtime.Object](ctx context.Context, c *Cluster, source func(client.Interface) Source[L], fields string, h Handler[T]) {
+	var listed client.Interface
 	limit := cmp.Or(c.MaxListed, maxListed)
 	if strings.HasPrefix(fields, "metadata.name=") {
 		limit = maxNamed

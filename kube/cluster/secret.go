@@ -9,7 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
+
+	"drover/kube/client"
 )
 
 // WatchSecret watches the Secret in the admin cluster, and keeps the credentials equal
@@ -20,7 +21,7 @@ import (
 // earlier credentials stay in force.
 func (c *Cluster) WatchSecret(ctx context.Context, admin *Cluster, log *slog.Logger) {
 	ref := c.Conf.SecretRef
-	secrets := func(client kubernetes.Interface) Source[*corev1.SecretList] {
+	secrets := func(client client.Interface) Source[*corev1.SecretList] {
 		return client.CoreV1().Secrets(ref.Namespace)
 	}
 	Follow(ctx, admin, secrets, "metadata.name="+ref.Name, Handler[*corev1.Secret]{

@@ -8,10 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
-
 	"drover/internal/wait"
+	"drover/kube/client"
 	"drover/kube/cluster"
 )
 
@@ -110,7 +108,7 @@ func (r *Renewer) postpone(token string, left time.Duration) {
 }
 
 // renew asks for a token for as long as the old one was good for, tries it, and stores it.
-func (r *Renewer) renew(ctx context.Context, client kubernetes.Interface, bearer cluster.Bearer, old claims) (where string, end time.Time, err error) {
+func (r *Renewer) renew(ctx context.Context, client client.Interface, bearer cluster.Bearer, old claims) (where string, end time.Time, err error) {
 	token, _, err := Request(ctx, client, old.Account, old.End.Sub(old.Begin))
 	if err != nil {
 		return "", end, r.Cluster.Wrap("renew the token of ServiceAccount "+old.Account.String(), err)
@@ -124,7 +122,7 @@ func (r *Renewer) renew(ctx context.Context, client kubernetes.Interface, bearer
 	}
 	newer, err := cluster.WithToken(client, token)
 	if err == nil {
-		_, err = discovery.ToServerVersionInterfaceWithContext(newer.Discovery()).ServerVersionWithContext(ctx)
+		_, err = newer.ServerVersion(ctx)
 	}
 	if err != nil {
 		return "", end, r.Cluster.WrapSecret("try the new token", err, token)

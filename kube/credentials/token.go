@@ -9,8 +9,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"drover/kube/client"
 	"drover/kube/cluster"
 )
 
@@ -24,7 +24,7 @@ var Drover = Account{metav1.NamespaceSystem, "drover"}
 
 // Request asks a cluster for a token of a ServiceAccount. The API server may give it another
 // end than after life; end is the right one.
-func Request(ctx context.Context, client kubernetes.Interface, of Account, life time.Duration) (token string, end time.Time, err error) {
+func Request(ctx context.Context, client client.Interface, of Account, life time.Duration) (token string, end time.Time, err error) {
 	seconds := int64(life / time.Second)
 	made, err := client.CoreV1().ServiceAccounts(of.Namespace).CreateToken(ctx, of.Name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
@@ -46,7 +46,7 @@ type claims struct {
 
 // AccountOf returns the ServiceAccount whose token a client of [cluster.Cluster.Client] has,
 // if it is a token that a [Renewer] renews.
-func AccountOf(client kubernetes.Interface) (of Account, ok bool) {
+func AccountOf(client client.Interface) (of Account, ok bool) {
 	c, ok := parse(cluster.BearerOf(client).Used)
 	return c.Account, ok
 }

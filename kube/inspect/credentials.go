@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/kube/credentials"
 	"drover/pools"
@@ -33,7 +33,7 @@ func Credentials(ctx context.Context, admin string, lifetime time.Duration) (kub
 		return nil, end, fmt.Errorf("%s: %w", admin, err)
 	}
 	cluster.New(pools.Cluster{}, admin, time.Now).Limit(conf)
-	client, err := kubernetes.NewForConfig(conf)
+	client, err := client.New(conf)
 	if err != nil {
 		return nil, end, err
 	}

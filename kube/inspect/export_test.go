@@ -1,8 +1,7 @@
 package inspect
 
 import (
-	"k8s.io/client-go/kubernetes"
-
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/kube/token"
 )
@@ -11,7 +10,7 @@ import (
 var Collisions = collisions
 
 // NodeClient returns the client that a node makes from its token and cluster-info.
-func NodeClient(m token.Minter, info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
+func NodeClient(m token.Minter, info *cluster.Info, tok token.Token) (client.Interface, error) {
 	i := &inspection{Minter: m}
 	return i.nodeClient(info, tok)
 }

@@ -15,11 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
 
 	"drover/internal/printable"
 	"drover/internal/wait"
+	"drover/kube/client"
 	"drover/kube/externalhost"
 	"drover/kube/node"
 	"drover/kube/token"
@@ -46,7 +45,7 @@ const (
 // inspection is the inspection of one cluster.
 type inspection struct {
 	token.Minter
-	client kubernetes.Interface
+	client client.Interface
 	found  []Finding
 }
 
@@ -91,7 +90,7 @@ func Cluster(ctx context.Context, m token.Minter, nodes []string) []Finding {
 func (i *inspection) reach(ctx context.Context) bool {
 	const what = "API server"
 	i.client = i.Client()
-	v, err := discovery.ToServerVersionInterfaceWithContext(i.client.Discovery()).ServerVersionWithContext(ctx)
+	v, err := i.client.ServerVersion(ctx)
 	if err != nil {
 		return i.note(what, "", i.Wrap("ask for its version", err))
 	}
@@ -188,7 +187,7 @@ func (i *inspection) rights(ctx context.Context) {
 
 // check returns the rights that the client has, if allowed is true, else those that it
 // does not have.
-func (i *inspection) check(ctx context.Context, client kubernetes.Interface, rights []right, allowed bool) (which []string, err error) {
+func (i *inspection) check(ctx context.Context, client client.Interface, rights []right, allowed bool) (which []string, err error) {
 	for _, r := range rights {
 		resource, sub, _ := strings.Cut(r.resource, "/")
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

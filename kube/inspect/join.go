@@ -10,10 +10,10 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/kube/token"
 )
@@ -36,13 +36,13 @@ var autoApproval = right{"create", certificates, "certificatesigningrequests/nod
 // nodeClient returns the client that a node makes from its token and cluster-info. It
 // takes the address and the CAs from there and nothing else: a kubeconfig of a tenant
 // can name files of this host, whose content would go to the tenant's server.
-func (i *inspection) nodeClient(info *cluster.Info, tok token.Token) (kubernetes.Interface, error) {
+func (i *inspection) nodeClient(info *cluster.Info, tok token.Token) (client.Interface, error) {
 	conf := &rest.Config{Host: "https://" + info.Endpoint, BearerToken: tok.Full(), TLSClientConfig: rest.TLSClientConfig{CAData: info.CA}}
 	i.Limit(conf)
-	return kubernetes.NewForConfig(conf)
+	return client.New(conf)
 }
 
-func (i *inspection) nodeRights(ctx context.Context, node kubernetes.Interface) {
+func (i *inspection) nodeRights(ctx context.Context, node client.Interface) {
 	all, remedy := joinRights, "drover cluster prepare gives that"
 	group := token.JoinGroup
 	if !i.Approves() {
@@ -66,7 +66,7 @@ func (i *inspection) nodeRights(ctx context.Context, node kubernetes.Interface) 
 }
 
 // kubeletConfig reads the config that kubeadm join gives each kubelet of the cluster.
-func (i *inspection) kubeletConfig(ctx context.Context, node kubernetes.Interface) {
+func (i *inspection) kubeletConfig(ctx context.Context, node client.Interface) {
 	var config struct{ KubernetesVersion string }
 	err := i.configMap(ctx, node, "kubeadm-config", "ClusterConfiguration", &config)
 	i.note("kubeadm-config", "of Kubernetes "+config.KubernetesVersion, err)
@@ -87,7 +87,7 @@ func (i *inspection) kubeletConfig(ctx context.Context, node kubernetes.Interfac
 	i.note("kubelet-config", "fit for a netbooted node", err)
 }
 
-func (i *inspection) configMap(ctx context.Context, node kubernetes.Interface, name, key string, into any) error {
+func (i *inspection) configMap(ctx context.Context, node client.Interface, name, key string, into any) error {
 	m, err := node.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):

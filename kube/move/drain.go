@@ -14,8 +14,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/pools"
 )
@@ -90,7 +90,7 @@ func remaining(pods int, held []string) string {
 }
 
 // podsOf returns the pods of a node that have to be evicted, without their content.
-func (o *Mover) podsOf(ctx context.Context, client kubernetes.Interface, node string) (evict []*corev1.Pod, err error) {
+func (o *Mover) podsOf(ctx context.Context, client client.Interface, node string) (evict []*corev1.Pod, err error) {
 	opts := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
 	err = cluster.EachPage(ctx, o.Cluster, client.CoreV1().Pods(metav1.NamespaceAll), opts, func(page []*corev1.Pod) {
 		for _, p := range page {
@@ -126,7 +126,7 @@ func evictable(p *corev1.Pod) bool {
 
 // evictAll requests the eviction of pods, and returns those that a budget holds. After
 // an error it continues with the other pods, unless drover lacks the right.
-func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods []*corev1.Pod, log *slog.Logger) (held []string, err error) {
+func (o *Mover) evictAll(ctx context.Context, client client.Interface, pods []*corev1.Pod, log *slog.Logger) (held []string, err error) {
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
 			continue // it is being deleted
@@ -148,7 +148,7 @@ func (o *Mover) evictAll(ctx context.Context, client kubernetes.Interface, pods 
 	return held, err
 }
 
-func evict(ctx context.Context, client kubernetes.Interface, p *corev1.Pod) error {
+func evict(ctx context.Context, client client.Interface, p *corev1.Pod) error {
 	return client.CoreV1().Pods(p.Namespace).EvictV1(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},

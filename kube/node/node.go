@@ -13,9 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drover/internal/printable"
+	"drover/kube/client"
 	"drover/kube/cluster"
 )
 
@@ -108,7 +108,7 @@ func AwaitReady(ctx context.Context, c *cluster.Cluster, name string, ready func
 			cancel(nil)
 		}
 	}
-	nodes := func(client kubernetes.Interface) cluster.Source[*corev1.NodeList] { return client.CoreV1().Nodes() }
+	nodes := func(client client.Interface) cluster.Source[*corev1.NodeList] { return client.CoreV1().Nodes() }
 	cluster.Follow(ctx, c, nodes, "metadata.name="+name, cluster.Handler[*corev1.Node]{
 		Listed: func(all []*corev1.Node) {
 			for _, n := range all {

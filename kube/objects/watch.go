@@ -27,9 +27,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"drover/internal/printable"
+	"drover/kube/client"
 	"drover/kube/cluster"
 	"drover/pools"
 	"drover/pools/config/declared"
@@ -131,7 +131,7 @@ func resource(kind pools.ObjectKind) schema.GroupVersionResource {
 
 // follow lists and watches one kind.
 func (w *Watcher) follow(ctx context.Context, kind pools.ObjectKind) {
-	source := func(c kubernetes.Interface) cluster.Source[*unstructured.UnstructuredList] {
+	source := func(c client.Interface) cluster.Source[*unstructured.UnstructuredList] {
 		d, err := cluster.DynamicOf(c)
 		if err != nil {
 			return cluster.Failing[*unstructured.UnstructuredList]{Err: err}

@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"k8s.io/cluster-bootstrap/token/jws"
 	bootstrap "k8s.io/cluster-bootstrap/token/util"
 
 	"drover/internal/wait"
+	"drover/kube/client"
 	"drover/kube/cluster"
 )
 
@@ -139,7 +139,7 @@ func (m Minter) signed(ctx context.Context, tok Token) (bool, error) {
 // bootstrapsigner 10 to 100 ms. client is the one that created the token. If the
 // credentials change meanwhile, it returns an error: they may be for another cluster,
 // which never signs the token.
-func (m Minter) awaitSigned(ctx context.Context, tok Token, client kubernetes.Interface) (*cluster.Info, error) {
+func (m Minter) awaitSigned(ctx context.Context, tok Token, client client.Interface) (*cluster.Info, error) {
 	const doing = "wait for the signature of a join token"
 	unsigned := false // cluster-info was read, without the signature
 	for delay := 10 * time.Millisecond; ; delay = min(2*delay, 500*time.Millisecond) {
