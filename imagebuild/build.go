@@ -207,7 +207,7 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", InitrdFile, err)
 	}
-	defer contents.Close()
+	defer contents.file.Close()
 	if err := r.prepare(src, version); err != nil {
 		return err
 	}
