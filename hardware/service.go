@@ -66,7 +66,7 @@ func New() *Service {
 
 // chassisSync is a running sync.
 type chassisSync struct {
-	*Sync
+	sync     *Sync
 	password bmc.Secret // at its start
 	stop     context.CancelFunc
 }
@@ -106,7 +106,7 @@ func (s *Service) startSyncs(ctx context.Context, all *sync.WaitGroup) {
 	for _, c := range farm.Config.Chassis {
 		login, _ := s.Login.ForChassis(farm, c) // the sync reports the error
 		old := s.syncs[c.Name]
-		if old != nil && reflect.DeepEqual(old.Chassis, c) && old.password == login.Password {
+		if old != nil && reflect.DeepEqual(old.sync.Chassis, c) && old.password == login.Password {
 			continue
 		}
 		next, err := s.newSync(c)
@@ -118,7 +118,7 @@ func (s *Service) startSyncs(ctx context.Context, all *sync.WaitGroup) {
 			old.stop()
 		}
 		syncCtx, stop := context.WithCancel(ctx)
-		s.syncs[c.Name] = &chassisSync{Sync: next, password: login.Password, stop: stop}
+		s.syncs[c.Name] = &chassisSync{sync: next, password: login.Password, stop: stop}
 		all.Go(func() { next.Run(syncCtx) })
 	}
 	for _, n := range farm.Shadowed() {
@@ -219,7 +219,7 @@ func (s *Service) Chassis() []pools.ChassisStatus {
 	defer s.mu.Unlock()
 	out := []pools.ChassisStatus{}
 	for _, name := range slices.Sorted(maps.Keys(s.syncs)) {
-		out = append(out, s.syncs[name].Status())
+		out = append(out, s.syncs[name].sync.Status())
 	}
 	return out
 }
@@ -239,7 +239,7 @@ func (s *Service) SyncOf(chassis string) *Sync {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.syncs[chassis]; c != nil {
-		return c.Sync
+		return c.sync
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ func (h *handler) done(ctx context.Context, rec *recorder) {
 	if level, kind, limiter := h.line(rec, reason); limiter == nil || limiter.Allow(level, kind) {
 		h.log(ctx, level, rec.Request, reason)
 	}
-	if h.OnRequest != nil {
-		h.OnRequest(rec.Request)
+	if h.server.OnRequest != nil {
+		h.server.OnRequest(rec.Request)
 	}
 	if reason != "" {
 		h.refused(reason)
@@ -42,8 +42,8 @@ func (h *handler) done(ctx context.Context, rec *recorder) {
 
 // refused calls OnRefused, unless it is nil.
 func (h *handler) refused(reason Refusal) {
-	if h.OnRefused != nil {
-		h.OnRefused(reason)
+	if h.server.OnRefused != nil {
+		h.server.OnRefused(reason)
 	}
 }
 
@@ -81,7 +81,7 @@ func isStep(route string) bool {
 }
 
 func (h *handler) log(ctx context.Context, level slog.Level, req Request, reason Refusal) {
-	if !h.Log.Enabled(ctx, level) {
+	if !h.server.Log.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
@@ -101,5 +101,5 @@ func (h *handler) log(ctx context.Context, level slog.Level, req Request, reason
 	if req.Err != nil {
 		attrs = append(attrs, slog.String("err", req.Err.Error()))
 	}
-	h.Log.LogAttrs(ctx, level, "request", attrs...)
+	h.server.Log.LogAttrs(ctx, level, "request", attrs...)
 }

@@ -79,7 +79,7 @@ func (h *handler) rank(p *resolve.Plan) queue.Rank {
 		return queue.Stranger
 	case !p.CatchAll:
 		return queue.Declared
-	case h.Clients == nil || h.Clients.Booting(p.Node):
+	case h.server.Clients == nil || h.server.Clients.Booting(p.Node):
 		return queue.Booting
 	}
 	return queue.Stranger

@@ -28,8 +28,8 @@ import (
 // Clients that are no machines have half of the connections, and those of networks that
 // are not served a few, so that machines always have room. Above, they are closed.
 type connLimiter struct {
-	*handler // limits, log and hook
-	slots    chan struct{}
+	handler *handler // limits, log and hook
+	slots   chan struct{}
 
 	mu   sync.Mutex
 	open [foreign + 1]int // by standing
@@ -61,10 +61,10 @@ const (
 
 // standing returns the standing of a client.
 func (l *connLimiter) standing(addr netip.Addr) standing {
-	if !l.serves(addr) {
+	if !l.handler.serves(addr) {
 		return foreign
 	}
-	if m, ok := l.Scripts.At(addr); ok && l.rank(m.Plan) < queue.Stranger {
+	if m, ok := l.handler.server.Scripts.At(addr); ok && l.handler.rank(m.Plan) < queue.Stranger {
 		return machine
 	}
 	return stranger
@@ -81,14 +81,14 @@ func (l *connLimiter) add(addr netip.Addr, s standing) (over Refusal, closeIt bo
 	switch {
 	case s == foreign && (n > maxForeignConnsPerAddress || l.open[foreign] > maxForeignConns):
 		return RefusedNetwork, true
-	case n > l.MaxConnsPerAddress:
-		if l.lines.Allow(slog.LevelWarn, string(RefusedAddressConns)) {
-			l.Log.Warn("connections refused: the address has too many", "addr", addr, "max", l.MaxConnsPerAddress)
+	case n > l.handler.Limits.MaxConnsPerAddress:
+		if l.handler.lines.Allow(slog.LevelWarn, string(RefusedAddressConns)) {
+			l.handler.server.Log.Warn("connections refused: the address has too many", "addr", addr, "max", l.handler.Limits.MaxConnsPerAddress)
 		}
-		return RefusedAddressConns, n > 2*l.MaxConnsPerAddress
-	case s == stranger && strangers > max(1, l.MaxConns/2):
-		return RefusedConns, strangers > max(1, above(l.MaxConns/2))
-	case l.open[machine]+strangers > l.MaxConns:
+		return RefusedAddressConns, n > 2*l.handler.Limits.MaxConnsPerAddress
+	case s == stranger && strangers > max(1, l.handler.Limits.MaxConns/2):
+		return RefusedConns, strangers > max(1, above(l.handler.Limits.MaxConns/2))
+	case l.open[machine]+strangers > l.handler.Limits.MaxConns:
 		return RefusedConns, false
 	}
 	return "", false
@@ -139,7 +139,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if c.over, refused = l.limiter.add(c.addr, c.standing); !refused {
 			return c, nil
 		}
-		l.limiter.refused(c.over)
+		l.limiter.handler.refused(c.over)
 		c.Close()
 	}
 }
@@ -212,7 +212,7 @@ func (l *connLimiter) observe(nc net.Conn, s http.ConnState) {
 	case s == http.StateActive:
 		c.unread.Store(true)
 	case s == http.StateClosed && c.unread.Load():
-		l.refused(RefusedHeader)
+		l.handler.refused(RefusedHeader)
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *handler) serveEvent(rec *recorder, r *http.Request) error {
 	if signature := r.Header.Get(pools.SignatureHeader); signature != "" {
 		report.Signed = func(key []byte) bool { return pools.IsSigned(key, body, signature) }
 	}
-	switch err := h.Boots.Report(b.plan.MAC, report); {
+	switch err := h.server.Boots.Report(b.plan.MAC, report); {
 	case err == nil:
 		h.events.add(b.plan.MAC, b.nonce, e)
 	case !errors.Is(err, boots.ErrRepeated): // the answer to the first one was lost

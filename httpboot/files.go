@@ -23,7 +23,7 @@ func (h *handler) refuseHead(rec *recorder, _ *http.Request) error {
 
 // serveFinder serves the script that finds the script of a machine by its MAC.
 func (h *handler) serveFinder(rec *recorder, r *http.Request) error {
-	text, err := h.Scripts.Finder(addrOf(r.RemoteAddr))
+	text, err := h.server.Scripts.Finder(addrOf(r.RemoteAddr))
 	if err != nil {
 		return broken(err, "the script cannot be written")
 	}
@@ -37,7 +37,7 @@ func (h *handler) serveScript(rec *recorder, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := h.Scripts.IPXE(plan)
+	text, err := h.server.Scripts.IPXE(plan)
 	if text == nil {
 		return broken(err, "the script cannot be written")
 	}
@@ -51,7 +51,7 @@ func (h *handler) serveScript(rec *recorder, r *http.Request) error {
 // can be resumed. The answer may be cached forever.
 func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 	h.identify(rec, r)
-	img, err := h.Scripts.Image(r.PathValue("name"), r.PathValue("generation"))
+	img, err := h.server.Scripts.Image(r.PathValue("name"), r.PathValue("generation"))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (h *handler) serveImage(rec *recorder, r *http.Request) error {
 func (h *handler) serveFile(dir string) func(*recorder, *http.Request) error {
 	return func(rec *recorder, r *http.Request) error {
 		name := dir + r.PathValue("file")
-		f, err := h.Scripts.HTTP().Open(addrOf(r.RemoteAddr), name)
+		f, err := h.server.Scripts.HTTP().Open(addrOf(r.RemoteAddr), name)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func loaderType(file string) string {
 // identify finds the machine of a client by its address, for log and timeline: the URLs
 // of files do not identify it.
 func (h *handler) identify(rec *recorder, r *http.Request) {
-	if m, ok := h.Scripts.At(addrOf(r.RemoteAddr)); ok && m.Plan != nil {
+	if m, ok := h.server.Scripts.At(addrOf(r.RemoteAddr)); ok && m.Plan != nil {
 		rec.identify(m.Plan)
 	}
 }

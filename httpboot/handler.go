@@ -37,7 +37,7 @@ type Request struct {
 
 // handler is a running Server.
 type handler struct {
-	*Server
+	server *Server
 	Limits
 	mux     *http.ServeMux
 	events  eventCounter
@@ -55,7 +55,7 @@ type handler struct {
 func (s *Server) Handler() http.Handler { return s.handler() }
 
 func (s *Server) handler() *handler {
-	h := &handler{Server: s, Limits: s.withDefaults(), mux: http.NewServeMux(),
+	h := &handler{server: s, Limits: s.withDefaults(), mux: http.NewServeMux(),
 		lines: &lograte.Limiter{Log: s.Log, PerSecond: maxLines}, steps: &lograte.Limiter{Log: s.Log, PerSecond: maxSteps}}
 	h.queue = queue.New(h.MaxImages, s.OnQueue)
 	h.route("GET /boot.ipxe", h.serveFinder)
@@ -132,7 +132,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serves reports whether a client gets more than a refusal.
-func (h *handler) serves(addr netip.Addr) bool { return h.Clients == nil || h.Clients.Serves(addr) }
+func (h *handler) serves(addr netip.Addr) bool {
+	return h.server.Clients == nil || h.server.Clients.Serves(addr)
+}
 
 // tooMany refuses a request of a connection above a limit. Above the limit of the server,
 // firmware still gets its files: after a refusal it would boot from another device.

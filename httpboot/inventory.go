@@ -17,11 +17,11 @@ func (h *handler) serveInventory(rec *recorder, r *http.Request) error {
 	if _, err := readJSON(rec, r, pools.MaxInventory, &v); err != nil {
 		return err
 	}
-	if err := h.Boots.Unclaimed(b.plan.MAC, b.nonce); err != nil {
+	if err := h.server.Boots.Unclaimed(b.plan.MAC, b.nonce); err != nil {
 		return bootError(err)
 	}
-	if b.plan.CatchAll && h.OnInventory != nil {
-		h.OnInventory(b.plan.MAC, v.Clean())
+	if b.plan.CatchAll && h.server.OnInventory != nil {
+		h.server.OnInventory(b.plan.MAC, v.Clean())
 	}
 	rec.WriteHeader(http.StatusNoContent)
 	return nil

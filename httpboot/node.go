@@ -26,7 +26,7 @@ func (h *handler) machine(rec *recorder, r *http.Request) (*resolve.Plan, error)
 	if err != nil {
 		return nil, refuse(http.StatusNotFound, "%v", err)
 	}
-	plan, err := h.Scripts.Machine(mac, addrOf(r.RemoteAddr))
+	plan, err := h.server.Scripts.Machine(mac, addrOf(r.RemoteAddr))
 	if plan == nil {
 		return nil, refuseFor(RefusedMAC, http.StatusNotFound, "%v", err)
 	}
@@ -36,8 +36,8 @@ func (h *handler) machine(rec *recorder, r *http.Request) (*resolve.Plan, error)
 
 // observe records a step of a boot that the server itself observed.
 func (h *handler) observe(mac pools.MAC, e boots.Event) {
-	if err := h.Boots.Report(mac, boots.Report{Event: e}); err != nil {
-		h.Log.Warn("boot step not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
+	if err := h.server.Boots.Report(mac, boots.Report{Event: e}); err != nil {
+		h.server.Log.Warn("boot step not recorded", "mac", mac.String(), "step", string(e.Step), "err", err.Error())
 	}
 }
 
@@ -69,10 +69,10 @@ func (h *handler) claim(rec *recorder, r *http.Request) (*boot, error) {
 	if _, err := pools.Seal(req.PublicKey, b.plan.MAC, "", nil); err != nil {
 		return nil, refuse(http.StatusBadRequest, "publicKey is not an X25519 key of 32 bytes")
 	}
-	if err := h.Boots.Claim(b.plan.MAC, b.nonce, req.PublicKey); err != nil {
+	if err := h.server.Boots.Claim(b.plan.MAC, b.nonce, req.PublicKey); err != nil {
 		return nil, bootError(err)
 	}
-	h.Scripts.Forget(b.plan.MAC) // the boot that was issued by TFTP is not reused
+	h.server.Scripts.Forget(b.plan.MAC) // the boot that was issued by TFTP is not reused
 	b.key, b.id = req.PublicKey, req.BootID
 	return b, nil
 }
@@ -126,13 +126,13 @@ func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 	if err := h.aloneInCluster(ctx, b.plan); err != nil {
 		return err
 	}
-	c, err := h.Config.Make(ctx, &plan)
+	c, err := h.server.Config.Make(ctx, &plan)
 	if err != nil {
 		// The node repeats its request, and its boot goes on when the operator has mended it.
 		h.observe(b.plan.MAC, boots.Event{Step: boots.StepConfig, Error: printable.Line(err.Error(), maxEventText)})
 		return broken(err, "the config of this node cannot be made, see the server's log")
 	}
-	c.Time, c.EventKey = time.Now(), h.Boots.EventKey(b.plan.MAC, b.nonce)
+	c.Time, c.EventKey = time.Now(), h.server.Boots.EventKey(b.plan.MAC, b.nonce)
 	return writeSealed(rec, b, "config", c)
 }
 
@@ -143,7 +143,7 @@ func (h *handler) aloneInCluster(ctx context.Context, p *resolve.Plan) error {
 	if p.Cluster == "" {
 		return nil
 	}
-	again, err := h.Joiner.Living(ctx, p)
+	again, err := h.server.Joiner.Living(ctx, p)
 	switch {
 	case err != nil:
 		h.observe(p.MAC, boots.Event{Step: boots.StepConfig, Error: printable.Line(err.Error(), maxEventText)})
@@ -171,7 +171,7 @@ func (h *handler) serveJoin(rec *recorder, r *http.Request) error {
 	defer h.joins.Delete(b.plan.MAC)
 	ctx, cancel := context.WithTimeout(r.Context(), h.JoinTimeout)
 	defer cancel()
-	c, err := h.Joiner.Join(ctx, b.plan, b.addr, b.id)
+	c, err := h.server.Joiner.Join(ctx, b.plan, b.addr, b.id)
 	if err != nil {
 		h.observe(b.plan.MAC, boots.Event{Step: boots.StepToken, Error: printable.Line(err.Error(), maxEventText)})
 		return joinError(b.plan.Cluster, err)

@@ -23,14 +23,14 @@ import (
 	"drover/imagebuild/rootfs"
 )
 
-// DefaultMaxSize bounds the contents of an image, in bytes. Nodes hold their image in
+// defaultMaxSize bounds the contents of an image, in bytes. Nodes hold their image in
 // RAM, so a larger image is a mistake or an attack.
-const DefaultMaxSize = 32 << 30
+const defaultMaxSize = 32 << 30
 
 // Builder describes one build.
 type Builder struct {
 	Name   string // of the image
-	Source string // one of [SourceForms]
+	Source string // one of [sourceForms]
 	Origin string // of a source that was made for this build, for the manifest; empty is Source
 	Images string // the directory of images; Build creates it
 	Init   string // path of the program for /init of the initrd: static, for the image's processor
@@ -44,7 +44,7 @@ type Builder struct {
 	Excludes      []string     // more patterns of files to leave out, besides [rootfs.DefaultExcludes]
 	KeepBoot      bool         // keep /boot
 	Epoch         time.Time    // no file is younger; zero is the image's own time, if it has one
-	MaxSize       int64        // of all files, in bytes; 0 is [DefaultMaxSize]
+	MaxSize       int64        // of all files, in bytes; 0 is [defaultMaxSize]
 	Version       string       // of the program that calls Build, for the manifest
 
 	Log      *slog.Logger     // nil: no log
@@ -130,7 +130,7 @@ func (b Builder) Check() error {
 // withDefaults returns b with the defaults of its zero fields.
 func (b Builder) withDefaults() Builder {
 	b.Level = cmp.Or(b.Level, DefaultLevel)
-	b.MaxSize = cmp.Or(b.MaxSize, DefaultMaxSize)
+	b.MaxSize = cmp.Or(b.MaxSize, defaultMaxSize)
 	if b.Platform.OS == "" {
 		b.Platform = oci.Platform{OS: "linux", Architecture: "amd64"}
 	}
@@ -207,7 +207,7 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", InitrdFile, err)
 	}
-	defer contents.Close()
+	defer contents.file.Close()
 	if err := r.prepare(src, version); err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 // contents are the contents of an initrd, in a temporary file without a name, and the
 // key of the bytes that they are compressed to.
 type contents struct {
-	*os.File
-	key string
+	file *os.File
+	key  string
 }
 
 // contents writes the contents of the initrd, not compressed.
@@ -30,7 +30,7 @@ func (r *run) contents(ctx context.Context, archive *initrd.Archive) (*contents,
 	if err = os.Remove(f.Name()); err == nil {
 		d := &digester{ctx: ctx, w: f, h: sha256.New(), progress: r.begin("writing "+InitrdFile, 0)}
 		if err = archive.WriteContents(d); err == nil {
-			return &contents{File: f, key: archive.Key(d.h.Sum(nil))}, nil
+			return &contents{file: f, key: archive.Key(d.h.Sum(nil))}, nil
 		}
 	}
 	f.Close()
@@ -42,8 +42,8 @@ func (r *run) contents(ctx context.Context, archive *initrd.Archive) (*contents,
 func (r *run) writeInitrd(ctx context.Context, archive *initrd.Archive, c *contents) (File, error) {
 	f, ok, err := r.store.reuse(ctx, c.key)
 	if err == nil && !ok {
-		if _, err = c.Seek(0, io.SeekStart); err == nil {
-			f, err = r.store.write(ctx, InitrdFile, func(int64) {}, func(w io.Writer) error { return archive.Write(w, c) })
+		if _, err = c.file.Seek(0, io.SeekStart); err == nil {
+			f, err = r.store.write(ctx, InitrdFile, func(int64) {}, func(w io.Writer) error { return archive.Write(w, c.file) })
 		}
 	}
 	if err != nil {

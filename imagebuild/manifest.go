@@ -53,9 +53,9 @@ type manifests struct {
 
 // kept is a manifest with its ID, and the state of the file that it was read from.
 type kept struct {
-	*Manifest
-	id    string
-	state fileState
+	manifest *Manifest
+	id       string
+	state    fileState
 }
 
 // fileState changes with each change of a file.
@@ -81,7 +81,7 @@ func (c *manifests) read(path string) (*Manifest, string, error) {
 	k, ok := c.kept[path]
 	c.mu.RUnlock()
 	if ok && k.state == state {
-		return k.Manifest, k.id, nil
+		return k.manifest, k.id, nil
 	}
 	m, err := readManifest(path)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *manifests) read(path string) (*Manifest, string, error) {
 		c.kept = map[string]kept{}
 	}
 	c.kept[path] = k
-	return k.Manifest, k.id, nil
+	return k.manifest, k.id, nil
 }
 
 // checkName returns an error unless name is valid for an image. Names are parts of paths

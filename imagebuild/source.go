@@ -10,8 +10,8 @@ import (
 	"drover/imagebuild/registry"
 )
 
-// SourceForms lists the forms of [Builder.Source], for help texts and errors.
-const SourceForms = "dir:PATH, tar:FILE, oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:TAG] or docker://IMAGE"
+// sourceForms lists the forms of [Builder.Source], for help texts and errors.
+const sourceForms = "dir:PATH, tar:FILE, oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:TAG] or docker://IMAGE"
 
 // opener opens the argument of a source. Images is the directory that the build writes to.
 type opener func(ctx context.Context, arg string, platform oci.Platform, images string) (*layer.Source, error)
@@ -50,12 +50,12 @@ func cutSource(src string) (form, arg string, err error) {
 		}
 	}
 	if openers()[form] == nil || arg == "" {
-		return "", "", fmt.Errorf("source %q is not one of %s", src, SourceForms)
+		return "", "", fmt.Errorf("source %q is not one of %s", src, sourceForms)
 	}
 	return form, arg, nil
 }
 
-// openSource opens a source in one of [SourceForms].
+// openSource opens a source in one of [sourceForms].
 func openSource(ctx context.Context, src string, platform oci.Platform, images string) (*layer.Source, error) {
 	form, arg, err := cutSource(src)
 	if err != nil {

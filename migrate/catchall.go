@@ -109,7 +109,7 @@ func (f *Farm) keepPassword() {
 		if slices.Contains(c.paths, from) {
 			n := &f.Notes[c.note]
 			c.paths[0], n.Text = to, strings.Replace(n.Text, from, to, 1)
-			f.Restricted(n.Origin, "catch-all pools are left without root's password: any machine that asks would get it there (to give it to unknown hardware, write secretsForUnknown: true and tag %s in the pool)", name)
+			f.restricted(n.Origin, "catch-all pools are left without root's password: any machine that asks would get it there (to give it to unknown hardware, write secretsForUnknown: true and tag %s in the pool)", name)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Options struct {
 
 // The defaults of [Options]. They are marked in the config, for the operator to replace.
 const (
-	DefaultInterface = "eth0"
+	defaultInterface = "eth0"
 	DefaultImage     = "debian-12"
 	DefaultPool      = "nodes"
 )
@@ -108,7 +108,7 @@ type CatchAll struct {
 func NewFarm(o Options) *Farm {
 	f := &Farm{asked: o, tags: map[string]*tag{}}
 	if len(o.Interfaces) == 0 {
-		o.Interfaces = []string{DefaultInterface}
+		o.Interfaces = []string{defaultInterface}
 	}
 	o.Image = cmp.Or(o.Image, DefaultImage)
 	o.Pool = cmp.Or(o.Pool, DefaultPool)
@@ -254,7 +254,7 @@ func (f *Farm) Land(c CatchAll, access Access) {
 }
 
 func (f *Farm) restrict(c *CatchAll, rule string) {
-	f.Restricted(c.At, "range %s is left out, by the rule %s: drover does not have it, and a catch-all pool would be open to all machines", anyRange(c), rule)
+	f.restricted(c.At, "range %s is left out, by the rule %s: drover does not have it, and a catch-all pool would be open to all machines", anyRange(c), rule)
 }
 
 // Close leaves out all ranges: the other config keeps machines out by a rule for all of it,
@@ -263,7 +263,7 @@ func (f *Farm) Close(at pools.Origin, rule string) {
 	if f.closed == "" {
 		f.closed = rule
 	}
-	f.Restricted(at, "the rule %s keeps machines out, and drover does not have it: no range is taken over", rule)
+	f.restricted(at, "the rule %s keeps machines out, and drover does not have it: no range is taken over", rule)
 }
 
 // KnownOnly leaves out all ranges: unknown machines get no answer.

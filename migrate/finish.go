@@ -81,7 +81,7 @@ func (f *Farm) proxies() {
 			f.DHCP = pools.DHCPProxy
 			f.Taken(n.At, "server.dhcp", "proxy")
 		default:
-			f.Restricted(n.At, "network %s is left out: another server gives its addresses (proxy), and drover gives those of the other networks; server.dhcp is for all", n.Prefix)
+			f.restricted(n.At, "network %s is left out: another server gives its addresses (proxy), and drover gives those of the other networks; server.dhcp is for all", n.Prefix)
 			f.networks = slices.DeleteFunc(f.networks, func(o *Network) bool { return o == n })
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // ReadJSON reads a JSON file with the comments and the includes of Kea.
 func ReadJSON(path string) (*Value, error) {
-	in := &included{left: MaxFile}
+	in := &included{left: maxFile}
 	if err := in.read(path, 0); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (in *included) read(path string, depth int) error {
 		return err
 	}
 	if in.left -= len(data); in.left < 0 || depth > 10 {
-		return FormatError(At(path), "more than %d bytes with what it includes, or more than 10 files in each other", MaxFile)
+		return FormatError(At(path), "more than %d bytes with what it includes, or more than 10 files in each other", maxFile)
 	}
 	n := 0
 	for line := range strings.Lines(string(withoutComments(data))) {

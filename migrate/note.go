@@ -90,9 +90,9 @@ func (f *Farm) LeftOut(at pools.Origin, format string, args ...any) {
 	f.note(LeftOut, at, format, args...)
 }
 
-// Restricted notes that a range or a network is left out, because it is for some machines by
+// restricted notes that a range or a network is left out, because it is for some machines by
 // a rule that drover does not have: without the rule it would be open to others.
-func (f *Farm) Restricted(at pools.Origin, format string, args ...any) {
+func (f *Farm) restricted(at pools.Origin, format string, args ...any) {
 	f.note(Restricted, at, format, args...)
 }
 

@@ -16,7 +16,7 @@ import (
 
 // Bounds of a file. A config of 10 000 machines has 2 MB and some 200 000 values.
 const (
-	MaxFile   = 16 << 20 // bytes
+	maxFile   = 16 << 20 // bytes
 	maxValues = 1 << 20  // with those that aliases repeat
 	maxDepth  = 100
 )
@@ -152,8 +152,8 @@ func (v *Value) Leaves(each func(*Value)) {
 
 // ParseYAML reads the documents of a YAML file. Its errors are [ErrFormat].
 func ParseYAML(file string, data []byte) (documents []*Value, err error) {
-	if len(data) > MaxFile {
-		return nil, FormatError(pools.Origin{File: file}, "more than %d bytes", MaxFile)
+	if len(data) > maxFile {
+		return nil, FormatError(pools.Origin{File: file}, "more than %d bytes", maxFile)
 	}
 	return parse(file, data, nil)
 }
@@ -307,8 +307,8 @@ func ReadYAML(files []string) (documents []*Value, err error) {
 // At returns the place of a whole file.
 func At(file string) pools.Origin { return pools.Origin{File: file} }
 
-// ReadFile reads a file of at most [MaxFile] bytes.
-func ReadFile(path string) ([]byte, error) { return atomicfile.Read(path, MaxFile) }
+// ReadFile reads a file of at most [maxFile] bytes.
+func ReadFile(path string) ([]byte, error) { return atomicfile.Read(path, maxFile) }
 
 // Merge returns base with the values of over, as Helm merges files of values: mappings
 // key by key, everything else is replaced, and null removes a key.

@@ -1,6 +1,7 @@
 package pools_test
 
 import (
+	"strings"
 	"testing"
 
 	"drover/pools"
@@ -60,4 +61,18 @@ func FuzzParseMAC(f *testing.F) {
 			t.Errorf("%q reads as %s, which reads as %s, %v", s, m, again, err)
 		}
 	})
+}
+
+func TestMachineID(t *testing.T) {
+	ids := map[string]bool{}
+	for i := range byte(20) {
+		id := pools.MachineID(pools.MAC{2, 0, 0, 0, 0, i})
+		if len(id) != 32 || id[12] != '4' || !strings.ContainsRune("89ab", rune(id[16])) {
+			t.Errorf("%q is not a UUID of version 4", id)
+		}
+		ids[id] = true
+	}
+	if len(ids) != 20 {
+		t.Errorf("20 MACs have %d ids", len(ids))
+	}
 }

@@ -75,7 +75,7 @@ type NodeConfig struct {
 	Scripts           []NamedScript     `json:"scripts,omitempty"`  // sorted by stage and name; templates are rendered
 	Join              bool              `json:"join"`               // there is a cluster to join
 	Time              time.Time         `json:"time,omitzero"`      // the server's clock when it answered
-	EventKey          []byte            `json:"eventKey,omitempty"` // secret: for [SignEvent]; empty: the server is older
+	EventKey          []byte            `json:"eventKey,omitempty"` // secret: for [SignEvent]; empty: the server has none
 
 	Hosts            map[string]Strings `json:"hosts,omitempty"` // host name → addresses
 	MaskUnits        []string           `json:"maskUnits,omitempty"`

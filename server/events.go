@@ -151,11 +151,15 @@ func (s *Server) step(mac pools.MAC, e boots.Event) {
 
 // unknowns lists and forgets the machines that no node declares, for the REST API.
 type unknowns struct {
-	*machines.Directory
-	*state.Unknowns
+	directory *machines.Directory
+	unknowns  *state.Unknowns
 }
 
-func (u unknowns) List() []pools.Unknown { return u.Unknown() }
+// List implements [api.Unknowns].
+func (u unknowns) List() []pools.Unknown { return u.directory.Unknown() }
+
+// Forget implements [api.Unknowns].
+func (u unknowns) Forget(mac pools.MAC) bool { return u.unknowns.Forget(mac) }
 
 // transfer handles the result of a TFTP transfer: it counts the transfer, and adds
 // the step of the boot that the file stands for.

@@ -27,9 +27,9 @@ const (
 
 // adminObjects connects the objects of the admin cluster with the farm and its boots.
 type adminObjects struct {
-	*objects.Watcher
-	file   string
-	images *imagebuild.Dir
+	watcher *objects.Watcher
+	file    string
+	images  *imagebuild.Dir
 
 	mu          sync.Mutex
 	generations map[string]string // digest of the image that a node boots
@@ -57,7 +57,7 @@ func (s *Server) newObjects(dir string, images *imagebuild.Dir) *adminObjects {
 		return nil
 	}
 	a := &adminObjects{file: filepath.Join(dir, objectsFile), images: images, generations: map[string]string{}, stuck: map[string]string{}}
-	a.Watcher = &objects.Watcher{
+	a.watcher = &objects.Watcher{
 		Cluster: cluster.NewAdmin(farm.Path(server.AdminKubeconfig), time.Now), Namespace: server.Objects.Namespace,
 		Farm: s.Live, Log: s.part("objects"), Machine: s.machineStatus, Host: s.hostStatus,
 		Changed: func(declared.Choice) { s.farmChanged() },
@@ -81,7 +81,7 @@ func (s *Server) runObjects(ctx context.Context) error {
 		}
 	})
 	defer scan.Wait()
-	return s.objects.Run(ctx)
+	return s.objects.watcher.Run(ctx)
 }
 
 // saveObjects stores the objects in force.
@@ -89,7 +89,7 @@ func (s *Server) saveObjects() {
 	if s.objects == nil {
 		return
 	}
-	if err := declared.Save(s.objects.file, s.objects.Namespace, s.Live.Objects().InForce); err != nil {
+	if err := declared.Save(s.objects.file, s.objects.watcher.Namespace, s.Live.Objects().InForce); err != nil {
 		s.log.Error("active objects not stored: after a restart older ones are active until the admin cluster answers", "err", err)
 	}
 }
@@ -112,12 +112,12 @@ func (s *Server) findStuck() {
 			continue
 		}
 		now[b.Node] = fmt.Sprintf("no progress after step %s", b.Stuck.After)
-		s.objects.Warn(b.Node, b.ID, objects.BootStuck, now[b.Node]+since(b.Stuck.Since))
+		s.objects.watcher.Warn(b.Node, b.ID, objects.BootStuck, now[b.Node]+since(b.Stuck.Since))
 	}
 	s.objects.mu.Lock()
 	s.objects.stuck = now
 	s.objects.mu.Unlock()
-	s.objects.Refresh()
+	s.objects.watcher.Refresh()
 }
 
 func since(t time.Time) string { return ", since " + t.UTC().Format(time.RFC3339) }
@@ -136,10 +136,10 @@ func (s *Server) booted(b boots.Record, step boots.StepTime) {
 		s.objects.mu.Unlock()
 	}
 	if step.Error != "" {
-		s.objects.Warn(b.Node, b.ID, objects.BootFailed, fmt.Sprintf("step %s: %s", step.Step, printable.Line(step.Error, maxStepError)))
+		s.objects.watcher.Warn(b.Node, b.ID, objects.BootFailed, fmt.Sprintf("step %s: %s", step.Step, printable.Line(step.Error, maxStepError)))
 		return
 	}
-	s.objects.Booted(b.Node)
+	s.objects.watcher.Booted(b.Node)
 }
 
 // maxStepError bounds what a machine says of its error, in bytes.

@@ -100,26 +100,26 @@ func (s *Server) Reload(why string) error {
 }
 
 // configFile is the config file, for the REST API.
-type configFile struct{ *Server }
+type configFile struct{ server *Server }
 
 // InForce implements [api.ConfigFile].
 func (c configFile) InForce() pools.ConfigInForce {
-	text := c.Live.Status().Text
+	text := c.server.Live.Status().Text
 	return pools.ConfigInForce{File: text.File, SHA256: text.Digest(), Content: string(text.Main), Included: text.Included}
 }
 
 // Reload implements [api.ConfigFile].
 func (c configFile) Reload() (pools.ReloadResult, error) {
-	if err := c.Server.Reload("asked over the API"); err != nil {
+	if err := c.server.Reload("asked over the API"); err != nil {
 		return pools.ReloadResult{}, err
 	}
-	farm := c.Live.Farm()
-	return pools.ReloadResult{File: farm.Source, Nodes: len(farm.Nodes()), RestartPending: c.Live.NeedsRestart()}, nil
+	farm := c.server.Live.Farm()
+	return pools.ReloadResult{File: farm.Source, Nodes: len(farm.Nodes()), RestartPending: c.server.Live.NeedsRestart()}, nil
 }
 
 // Check implements [api.ConfigFile].
 func (c configFile) Check(content []byte) error {
-	return c.Live.Check(&include.Text{File: c.Live.Farm().Source, Main: content, Included: slices.Clone(c.Live.Status().Text.Included), From: include.InForce})
+	return c.server.Live.Check(&include.Text{File: c.server.Live.Farm().Source, Main: content, Included: slices.Clone(c.server.Live.Status().Text.Included), From: include.InForce})
 }
 
 // farmChanged tells the parts of a farm that was put in force.
@@ -137,7 +137,7 @@ func (s *Server) farmChanged() {
 	s.warnLeased()
 	if s.objects != nil {
 		s.saveObjects()
-		s.objects.Refresh()
+		s.objects.watcher.Refresh()
 	}
 }
 

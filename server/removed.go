@@ -45,7 +45,7 @@ func (s *Server) nodesChanged() {
 
 // changes is the live farm, with a hook after each successful change of nodes.
 type changes struct {
-	*config.Live
+	live    *config.Live
 	next    *state.NextBoots
 	changed func()
 }
@@ -61,11 +61,14 @@ func (c changes) done(err error) error {
 }
 
 // AddNode implements [api.Changer].
-func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.Live.AddNode(n)) }
+func (c changes) AddNode(n pools.PoolNode) error { return c.done(c.live.AddNode(n)) }
+
+// CheckNodes implements [api.Changer].
+func (c changes) CheckNodes(all []pools.NodeChange) error { return c.live.CheckNodes(all) }
 
 // ChangeNodes implements [api.Changer]. The next boot of a renamed node follows it.
 func (c changes) ChangeNodes(all []pools.NodeChange) error {
-	if err := c.Live.ChangeNodes(all); err != nil {
+	if err := c.live.ChangeNodes(all); err != nil {
 		return err
 	}
 	moved := map[string]pools.NextBoot{}
@@ -83,5 +86,5 @@ func (c changes) ChangeNodes(all []pools.NodeChange) error {
 
 // UpdateNode implements [api.Changer].
 func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
-	return c.done(c.Live.UpdateNode(name, edit))
+	return c.done(c.live.UpdateNode(name, edit))
 }

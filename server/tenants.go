@@ -39,7 +39,7 @@ func (s *Server) newTenants() *tenants.Controller {
 // adminProblems returns what is wrong in the admin cluster, by the part: objects of the farm,
 // and the control planes of tenants as a whole.
 func (s *Server) adminProblems() map[string]string {
-	problems := s.objects.Problems()
+	problems := s.objects.watcher.Problems()
 	if err := s.tenants.Problem(); err != nil {
 		problems["control planes"] = err.Error()
 	}

@@ -170,8 +170,8 @@ func TestDeclinedRange(t *testing.T) {
 	}
 }
 
-// Quarantines that an older version stored without a limit are cut to their share.
-func TestQuarantinesOfAnOlderFile(t *testing.T) {
+// More quarantines in the file than their share are cut to it.
+func TestQuarantinesAboveTheirShare(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	s.Leases.SetLimit(1 << 20)

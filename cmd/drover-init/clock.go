@@ -12,8 +12,7 @@ import (
 // certificates as not yet valid; they are dated five minutes back when they are made.
 const farOff = time.Minute
 
-// written is the date of this code. A server with an earlier time has a wrong clock; a
-// server of an older version sends no time.
+// written is the date of this code. A server with an earlier time has a wrong clock.
 var written = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
 // isFarOff reports whether the clock has to be set to the server's time.

@@ -40,8 +40,8 @@ func (b *boot) hardware() pools.Inventory {
 	return v.Clean()
 }
 
-// sendInventory reports the hardware of the machine. An error does not end the boot: an older
-// server has no use for it.
+// sendInventory reports the hardware of the machine. An error does not end the boot, which
+// does not need it.
 func (b *boot) sendInventory(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, inventoryTry)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 )
 
 // netplanGenerators are the paths of netplan's generator: of Debian 13 and Ubuntu 24.04, and
-// of earlier versions.
+// of the releases of both before them.
 var netplanGenerators = []string{"/usr/libexec/netplan/generate", "/usr/lib/netplan/generate", "/lib/netplan/generate"}
 
 // netplanLimit is the time limit of netplan's generator, which writes a few files.

@@ -13,7 +13,7 @@ import (
 // queueing is a node's wait for its turn to fetch the image. The wait is no failure, and
 // does not count against the timeout of the boot: a reboot would only lose the position.
 type queueing struct {
-	*boot
+	boot   *boot
 	place  int // the last position that the server sent
 	waited time.Duration
 }
@@ -22,14 +22,14 @@ type queueing struct {
 // the pause that follows.
 func (q *queueing) moved(place int, spent time.Duration) {
 	if q.place == 0 {
-		q.rep.Report(boots.StepQueued, fmt.Sprintf("place %d", place))
+		q.boot.rep.Report(boots.StepQueued, fmt.Sprintf("place %d", place))
 	}
 	if place != q.place {
-		q.con.Printf("image", "waiting for the image: place %d", place)
+		q.boot.con.Printf("image", "waiting for the image: place %d", place)
 	}
 	q.place = place
 	q.waited += spent
-	q.extend(spent)
+	q.boot.extend(spent)
 }
 
 // limit ends the boot after some time: expire reports the failure, and later the

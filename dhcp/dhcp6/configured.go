@@ -19,11 +19,11 @@ const maxAnswer = 1280 - 40 - 8
 func (a *answer) gets(code dhcpv6.OptionCode) bool {
 	switch code {
 	case dhcpv6.OptionDNSRecursiveNameServer, dhcpv6.OptionDomainSearchList:
-		return a.boots || a.asksFor(code)
+		return a.boots || a.request.asksFor(code)
 	case dhcpv6.OptionBootfileParam: // nothing without the file that it is for; iPXE has its boot script
-		return a.boots && !a.query.IPXE && a.plan.Boot.File != "" && a.asksFor(code)
+		return a.boots && !a.query.IPXE && a.plan.Boot.File != "" && a.request.asksFor(code)
 	}
-	return a.asksFor(code)
+	return a.request.asksFor(code)
 }
 
 // configures reports whether the config sets an option of the machine, which then replaces
@@ -36,7 +36,7 @@ func (a *answer) configures(code dhcpv6.OptionCode) bool {
 // out whole.
 func (a *answer) addConfigured() {
 	var omitted []uint16
-	room := maxAnswer - a.aroundAnswer()
+	room := maxAnswer - a.request.aroundAnswer()
 	for i := range a.plan.Options6 {
 		o := &a.plan.Options6[i]
 		switch {

@@ -27,7 +27,7 @@ type identity struct {
 // eachIA calls f for each identity association.
 func (a *answer) eachIA(f func(identity)) {
 	n := 0
-	for code, data, rest, ok := a.options.next(); ok && n < maxIAs; code, data, rest, ok = rest.next() {
+	for code, data, rest, ok := a.request.options.next(); ok && n < maxIAs; code, data, rest, ok = rest.next() {
 		head := 12 // number, T1, T2
 		switch code {
 		case dhcpv6.OptionIANA, dhcpv6.OptionIAPD:
@@ -63,7 +63,7 @@ func (a *answer) give(t dhcpv6.MessageType, refusal iana.StatusCode) bool {
 			return a.silence(dhcp.NoAddress, err)
 		}
 	}
-	if err != nil && a.Type == dhcpv6.MessageTypeRebind {
+	if err != nil && a.request.Type == dhcpv6.MessageTypeRebind {
 		return a.silence(dhcp.NoAddress, err) // another server may know the address
 	}
 	a.begin(t)
@@ -75,7 +75,7 @@ func (a *answer) give(t dhcpv6.MessageType, refusal iana.StatusCode) bool {
 			a.addStatusIA(ia, iana.StatusNoPrefixAvail)
 		case ia.code == dhcpv6.OptionIATA, err != nil, given:
 			a.addStatusIA(ia, refusal)
-		case a.Type == dhcpv6.MessageTypeRequest && !a.onLink(ia):
+		case a.request.Type == dhcpv6.MessageTypeRequest && !a.onLink(ia):
 			a.addStatusIA(ia, iana.StatusNotOnLink)
 			a.x.Warning = "it asks for an address of another network"
 		default:
@@ -86,7 +86,7 @@ func (a *answer) give(t dhcpv6.MessageType, refusal iana.StatusCode) bool {
 	a.none = !given
 	switch {
 	case !answered:
-		return a.silence(dhcp.Unusable, fmt.Errorf("a %s for no address", a.Type))
+		return a.silence(dhcp.Unusable, fmt.Errorf("a %s for no address", a.request.Type))
 	case err != nil:
 		a.x.Decision, a.x.Err = dhcp.NoAddress, err
 		return true
@@ -104,7 +104,7 @@ func (a *answer) give(t dhcpv6.MessageType, refusal iana.StatusCode) bool {
 }
 
 // hasIANA reports whether the client asks for an address.
-func (a *answer) hasIANA() bool { return a.options.get(dhcpv6.OptionIANA) != nil }
+func (a *answer) hasIANA() bool { return a.request.options.get(dhcpv6.OptionIANA) != nil }
 
 // onLink reports whether the client's network has all addresses of an identity.
 func (a *answer) onLink(ia identity) bool {
@@ -132,7 +132,7 @@ func (a *answer) wanted() (first netip.Addr) {
 // one. An operating system keeps the one that it has a lease of, until it boots again.
 func (a *answer) own() (netip.Addr, error) {
 	if !a.boots {
-		if held, ok := a.leases().Holds(a.MAC, a.now); ok {
+		if held, ok := a.leases().Holds(a.request.MAC, a.now); ok {
 			if _, here := a.plan.SubnetOf(held); here {
 				return held, nil
 			}
@@ -187,7 +187,7 @@ func (a *answer) addAddress(ia identity, own netip.Addr) {
 	a.b = binary.BigEndian.AppendUint32(a.b, renew)
 	a.b = binary.BigEndian.AppendUint32(a.b, rebind)
 	a.addIAAddr(own, lease)
-	if a.Type == dhcpv6.MessageTypeRenew || a.Type == dhcpv6.MessageTypeRebind {
+	if a.request.Type == dhcpv6.MessageTypeRenew || a.request.Type == dhcpv6.MessageTypeRebind {
 		for other := range ia.addresses() {
 			if other != own {
 				a.addIAAddr(other, 0)
@@ -247,7 +247,7 @@ func (a *answer) addOptions(given netip.Addr) {
 		a.gets(dhcpv6.OptionDomainSearchList) && !a.configures(dhcpv6.OptionDomainSearchList) {
 		a.b = appendOption(a.b, dhcpv6.OptionDomainSearchList, labels(domain)...)
 	}
-	if a.Type == dhcpv6.MessageTypeInformationRequest && a.asksFor(dhcpv6.OptionInformationRefreshTime) && a.plan.Lease > 0 {
+	if a.request.Type == dhcpv6.MessageTypeInformationRequest && a.request.asksFor(dhcpv6.OptionInformationRefreshTime) && a.plan.Lease > 0 {
 		refresh := max(600, uint32(a.plan.Lease.D()/time.Second)) // IRT_MINIMUM
 		a.b = appendOption(a.b, dhcpv6.OptionInformationRefreshTime, binary.BigEndian.AppendUint32(nil, refresh)...)
 	}

@@ -17,8 +17,8 @@ const (
 // addName tells a client that sends its name the one that the farm has for it (option 39).
 // drover updates no DNS. Without a domain the name is a partial one.
 func (a *answer) addName(given netip.Addr) {
-	sent := a.options.get(dhcpv6.OptionFQDN)
-	if len(sent) == 0 || a.Type == dhcpv6.MessageTypeInformationRequest {
+	sent := a.request.options.get(dhcpv6.OptionFQDN)
+	if len(sent) == 0 || a.request.Type == dhcpv6.MessageTypeInformationRequest {
 		return
 	}
 	flags := byte(fqdnNone)

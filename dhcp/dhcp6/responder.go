@@ -63,7 +63,7 @@ func (s *Responder) Reply(r *Request, own netip.Addr, now time.Time) (*Message, 
 		return nil, x
 	}
 	x.Plan = plan
-	a := answer{Request: r, server: s, plan: plan, query: &q, now: now, x: &x, boots: q.Boots()}
+	a := answer{request: r, server: s, plan: plan, query: &q, now: now, x: &x, boots: q.Boots()}
 	if !a.build() {
 		return nil, x
 	}
@@ -145,13 +145,13 @@ func (r *Request) toRelays(b []byte) []byte {
 
 // answer is the answer to one request of a machine of the farm, while it is built.
 type answer struct {
-	*Request
-	server *Responder
-	plan   *resolve.Plan
-	query  *resolve.Query
-	now    time.Time
-	x      *dhcp.Exchange
-	boots  bool // the client is a boot program
+	request *Request
+	server  *Responder
+	plan    *resolve.Plan
+	query   *resolve.Query
+	now     time.Time
+	x       *dhcp.Exchange
+	boots   bool // the client is a boot program
 
 	b    []byte // of the answer
 	wait func() error
@@ -160,16 +160,16 @@ type answer struct {
 
 // build makes the answer. It returns false for silence.
 func (a *answer) build() bool {
-	if a.server.Mode == pools.DHCPProxy && a.Type != dhcpv6.MessageTypeInformationRequest {
+	if a.server.Mode == pools.DHCPProxy && a.request.Type != dhcpv6.MessageTypeInformationRequest {
 		return a.silence(dhcp.OtherServer, nil)
 	}
-	if a.From.Unicast && !a.Relayed() { // those that must not be unicast were dropped before
+	if a.request.From.Unicast && !a.request.Relayed() { // those that must not be unicast were dropped before
 		a.begin(dhcpv6.MessageTypeReply)
 		a.status(iana.StatusUseMulticast, "ask all servers")
 		a.x.Decision = dhcp.Refused
 		return true
 	}
-	switch a.Type {
+	switch a.request.Type {
 	case dhcpv6.MessageTypeSolicit:
 		return a.solicit()
 	case dhcpv6.MessageTypeRequest:
@@ -195,8 +195,8 @@ func (a *answer) silence(d dhcp.Decision, err error) bool {
 // begin begins an answer with the identifiers of client and server.
 func (a *answer) begin(t dhcpv6.MessageType) {
 	a.b = append(make([]byte, 0, 512), byte(t))
-	a.b = append(a.b, a.transaction...)
-	if duid := a.duid(); duid != nil {
+	a.b = append(a.b, a.request.transaction...)
+	if duid := a.request.duid(); duid != nil {
 		a.b = appendOption(a.b, dhcpv6.OptionClientID, duid...)
 	}
 	a.b = appendOption(a.b, dhcpv6.OptionServerID, a.server.DUID...)
@@ -211,7 +211,7 @@ func (a *answer) status(code iana.StatusCode, text string) {
 
 // solicit offers the machine its address, or gives it at once.
 func (a *answer) solicit() bool {
-	if a.plan.Subnet.RapidCommit && a.options.get(dhcpv6.OptionRapidCommit) != nil {
+	if a.plan.Subnet.RapidCommit && a.request.options.get(dhcpv6.OptionRapidCommit) != nil {
 		if !a.give(dhcpv6.MessageTypeReply, iana.StatusNoAddrsAvail) {
 			return false
 		}
@@ -250,7 +250,7 @@ func (a *answer) confirm() bool {
 func (a *answer) giveBack() bool {
 	a.begin(dhcpv6.MessageTypeReply)
 	a.x.Decision = dhcp.Released
-	if a.Type == dhcpv6.MessageTypeDecline {
+	if a.request.Type == dhcpv6.MessageTypeDecline {
 		a.x.Decision = dhcp.Declined
 	}
 	found := false
@@ -266,7 +266,7 @@ func (a *answer) giveBack() bool {
 		}
 	})
 	if !found {
-		a.x.Decision, a.x.Err = dhcp.Unusable, fmt.Errorf("a %s of no address that it was given", a.Type)
+		a.x.Decision, a.x.Err = dhcp.Unusable, fmt.Errorf("a %s of no address that it was given", a.request.Type)
 	}
 	a.status(iana.StatusSuccess, "")
 	return true
@@ -276,12 +276,12 @@ func (a *answer) giveBack() bool {
 // was not given.
 func (a *answer) takeBack(at netip.Addr) bool {
 	own := at == a.plan.Address
-	if a.Type == dhcpv6.MessageTypeRelease {
-		held, ok := a.leases().Holds(a.MAC, a.now)
+	if a.request.Type == dhcpv6.MessageTypeRelease {
+		held, ok := a.leases().Holds(a.request.MAC, a.now)
 		return a.leases().Release(a.plan, at, a.now) && (own || ok && held == at)
 	}
 	if !own {
-		if !a.leases().Decline(a.plan, at, "found in use by "+a.MAC.String(), a.now) {
+		if !a.leases().Decline(a.plan, at, "found in use by "+a.request.MAC.String(), a.now) {
 			return false
 		}
 		a.x.Warning = fmt.Sprintf("somebody uses %s whom nobody knows: it is not leased for a while", at)

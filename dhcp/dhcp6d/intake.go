@@ -25,7 +25,7 @@ const intakeTurn = 2
 
 // intake reads frames and admits packets to the queues.
 type intake struct {
-	*Server
+	server  *Server
 	senders dhcp6.Senders
 	seed    maphash.Seed
 	clients *ratelimit.Limiter
@@ -45,24 +45,24 @@ type intake struct {
 // run reads from the sockets until ctx ends, or a read fails.
 func (in *intake) run(ctx context.Context) error {
 	for n := 1; ctx.Err() == nil; n++ {
-		count, err := in.sockets.read(&in.batch)
+		count, err := in.server.sockets.read(&in.batch)
 		if err != nil {
 			return err
 		}
 		if in.shedder.Read(count == batchLength) {
 			in.shedding.Go(func() { in.shed(ctx) })
 		}
-		now := in.now()
+		now := in.server.now()
 		for i := range count {
 			r := in.slots[i]
-			f, ok := parseFrame(in.buffers[i][:in.batch.size(i)], in.sockets.mac)
+			f, ok := parseFrame(in.buffers[i][:in.batch.size(i)], in.server.sockets.mac)
 			if !ok || !f.intact && in.batch.summed(i) || !in.host.Has(f.dst, now) {
 				continue
 			}
 			r.received, r.own = now, in.own
 			r.packet = append(r.packet[:0], f.message...)
 			r.Parse(r.packet, dhcp6.Sender{MAC: f.mac, Addr: f.src, Port: f.port, Unicast: !f.dst.IsMulticast()})
-			r.From.Relay = r.Relayed() && in.relays.has(f.mac, now)
+			r.From.Relay = r.Relayed() && in.server.relays.has(f.mac, now)
 			if in.admit(r) {
 				in.renew(i)
 			}
@@ -76,15 +76,15 @@ func (in *intake) run(ctx context.Context) error {
 
 // shed lets the kernel drop SOLICITs until the queues have room.
 func (in *intake) shed(ctx context.Context) {
-	in.log().Warn("dhcpv6: more packets than can be read, the kernel drops a share of the SOLICITs", "interface", in.Interface)
+	in.server.log().Warn("dhcpv6: more packets than can be read, the kernel drops a share of the SOLICITs", "interface", in.server.Interface)
 	if err := in.shedder.Run(ctx); err != nil && ctx.Err() == nil {
-		in.log().Warn("dhcpv6: socket filter that drops SOLICITs failed", "interface", in.Interface, "error", err)
+		in.server.log().Warn("dhcpv6: socket filter that drops SOLICITs failed", "interface", in.server.Interface, "error", err)
 	}
 }
 
 // renew puts a request that is not in use into slot i.
 func (in *intake) renew(i int) {
-	r, ok := in.free.Get().(*request)
+	r, ok := in.server.free.Get().(*request)
 	if !ok {
 		r = new(request)
 	}
@@ -101,10 +101,10 @@ func allServers() netip.Addr { return netip.MustParseAddr("ff05::1:3") }
 func (in *intake) setAddresses() {
 	in.host = ifaddr.Host{List: net.InterfaceAddrs}
 	in.host.Add(allAgents(), allServers())
-	for _, p := range in.sockets.addresses {
+	for _, p := range in.server.sockets.addresses {
 		a := p.Addr()
 		in.host.Add(a)
-		if !in.own.IsValid() && !a.IsLinkLocalUnicast() && in.Networks.InSubnet(a) {
+		if !in.own.IsValid() && !a.IsLinkLocalUnicast() && in.server.Networks.InSubnet(a) {
 			in.own = a
 		}
 	}
@@ -121,8 +121,8 @@ func (in *intake) admit(r *request) bool {
 		in.drop(r, dhcp.NotOurs, "the interface has no address in a declared IPv6 subnet", nil)
 		return false
 	case !in.allow(r):
-		if in.warnings.Allow(slog.LevelWarn, string(dhcp.TooOften)) {
-			in.log().Warn("dhcpv6: a client asks too often, most of its packets are dropped", "interface", in.Interface, "address", r.From.Addr, "mac", r.MAC)
+		if in.server.warnings.Allow(slog.LevelWarn, string(dhcp.TooOften)) {
+			in.server.log().Warn("dhcpv6: a client asks too often, most of its packets are dropped", "interface", in.server.Interface, "address", r.From.Addr, "mac", r.MAC)
 		}
 		in.drop(r, dhcp.TooOften, "", nil)
 		return false
@@ -136,14 +136,14 @@ func (in *intake) admit(r *request) bool {
 // confirm queues a packet when it turns out that it counts: its sender answers, or does not. It
 // returns false when the request is free again.
 func (in *intake) confirm(r *request, v dhcp.Verdict) bool {
-	asked := in.neighbors.Settle(v, in.Networks.Routers(), func(counts bool) {
+	asked := in.server.neighbors.Settle(v, in.server.Networks.Routers(), func(counts bool) {
 		if !counts {
 			in.refuse(r, dhcp.Spoofed, v.Why, nil)
-			in.free.Put(r)
+			in.server.free.Put(r)
 			return
 		}
 		if v.Relay {
-			in.relays.add(r.From.MAC, r.received)
+			in.server.relays.add(r.From.MAC, r.received)
 		}
 		in.pass(r)
 	})
@@ -155,8 +155,8 @@ func (in *intake) confirm(r *request, v dhcp.Verdict) bool {
 
 // refuse drops a packet that does not count.
 func (in *intake) refuse(r *request, why dhcp.Decision, text string, err error) {
-	if err == nil && in.warnings.Allow(slog.LevelWarn, text) {
-		in.log().Warn("dhcpv6: a packet was not sent by its machine or a relay agent", "why", text, "interface", in.Interface,
+	if err == nil && in.server.warnings.Allow(slog.LevelWarn, text) {
+		in.server.log().Warn("dhcpv6: a packet was not sent by its machine or a relay agent", "why", text, "interface", in.server.Interface,
 			"mac", r.MAC, "source", r.From.Addr, "port", r.From.Port, "sender", r.From.MAC, "link", r.Link(), "peers", r.Peers())
 	}
 	in.drop(r, why, text, err)
@@ -164,9 +164,9 @@ func (in *intake) refuse(r *request, why dhcp.Decision, text string, err error) 
 
 // pass queues a packet that counts.
 func (in *intake) pass(r *request) {
-	l, known := in.strangers, in.Machines.Declares(r.MAC)
+	l, known := in.server.strangers, in.server.Machines.Declares(r.MAC)
 	if known {
-		l = in.known
+		l = in.server.known
 	}
 	queue := l.of(r.Type)
 	for {
@@ -181,7 +181,7 @@ func (in *intake) pass(r *request) {
 				in.shedder.Overflow() // strangers on the wire are read and dropped: shedding hits known machines too
 			}
 			in.drop(oldest, dhcp.QueueFull, "", nil)
-			in.free.Put(oldest)
+			in.server.free.Put(oldest)
 		default:
 		}
 	}
@@ -214,5 +214,5 @@ func (in *intake) drop(r *request, why dhcp.Decision, text string, err error) {
 	if r.Type == dhcpv6.MessageTypeAdvertise || r.Type == dhcpv6.MessageTypeReply {
 		x.Type = "" // of another server
 	}
-	in.exchanges.Done(&x)
+	in.server.exchanges.Done(&x)
 }

@@ -120,7 +120,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // read reads packets until ctx ends.
 func (s *Server) read(ctx context.Context) {
 	in := &intake{
-		Server: s, senders: dhcp6.Senders{Machines: s.Machines, Networks: s.Networks, Wire: s.sockets.wire()}, seed: maphash.MakeSeed(),
+		server: s, senders: dhcp6.Senders{Machines: s.Machines, Networks: s.Networks, Wire: s.sockets.wire()}, seed: maphash.MakeSeed(),
 		clients: ratelimit.New(s.now(), 1<<17, clientBurst, clientInterval), ports: ratelimit.New(s.now(), 1<<12, portBurst, portInterval),
 	}
 	defer in.shedding.Wait() // it uses the sockets, which the next Listen replaces

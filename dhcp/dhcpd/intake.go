@@ -28,7 +28,7 @@ const crowd = 32
 
 // intake reads a socket and admits packets to the queue.
 type intake struct {
-	*service
+	service   *service
 	socket    *socket
 	batch     *batch
 	buffers   [batchLength][dhcp.MaxRequest + 1]byte // of the batch; a longer packet is cut off, and so found out
@@ -43,16 +43,16 @@ type intake struct {
 }
 
 func newIntake(v *service, s *socket) *intake {
-	in := &intake{service: v, socket: s, batch: new(batch), limits: newLimits(v.now()), host: ifaddr.Host{List: net.InterfaceAddrs}}
-	in.host.Add(everybody(), v.Address)
-	for _, p := range v.wire {
+	in := &intake{service: v, socket: s, batch: new(batch), limits: newLimits(v.server.now()), host: ifaddr.Host{List: net.InterfaceAddrs}}
+	in.host.Add(everybody(), v.server.Responder.Address)
+	for _, p := range v.server.sockets.wire {
 		in.host.Add(p.Addr())
 	}
 	for i := range in.slots {
 		in.batch.set(i, in.buffers[i][:])
 		in.renew(i)
 	}
-	if s != v.observer {
+	if s != v.server.sockets.observer {
 		in.shedder.Set = v.relays.pass
 	}
 	return in
@@ -60,7 +60,7 @@ func newIntake(v *service, s *socket) *intake {
 
 // renew puts a request that is not in use into slot i.
 func (in *intake) renew(i int) {
-	r, ok := in.free.Get().(*request)
+	r, ok := in.service.free.Get().(*request)
 	if !ok {
 		r = new(request)
 	}
@@ -74,16 +74,16 @@ func (in *intake) run(ctx context.Context) {
 	for n := 1; ctx.Err() == nil; n++ {
 		count, err := in.socket.read(in.batch)
 		if err != nil {
-			in.pause(ctx, err)
+			in.service.server.pause(ctx, err)
 			continue
 		}
-		if dropped, ok := in.batch.dropped(count - 1); ok && in.socket != in.observer {
-			in.dropped.Store(dropped)
+		if dropped, ok := in.batch.dropped(count - 1); ok && in.socket != in.service.server.sockets.observer {
+			in.service.server.dropped.Store(dropped)
 		}
 		if in.shedder.Read(count == batchLength) {
 			in.shedding.Go(func() { in.shed(ctx) })
 		}
-		now := in.now()
+		now := in.service.server.now()
 		for i := range count {
 			r := in.slots[i]
 			r.received, r.replyTo = now, netip.AddrPort{}
@@ -99,9 +99,9 @@ func (in *intake) run(ctx context.Context) {
 
 // shed lets the kernel drop DISCOVERs until the queue has room.
 func (in *intake) shed(ctx context.Context) {
-	in.log().Warn("dhcp: more packets than can be read, the kernel drops a share of the DISCOVERs", "interface", in.Interface)
+	in.service.server.log().Warn("dhcp: more packets than can be read, the kernel drops a share of the DISCOVERs", "interface", in.service.server.Interface)
 	if err := in.shedder.Run(ctx); err != nil && ctx.Err() == nil {
-		in.log().Warn("dhcp: socket filter that drops DISCOVERs failed", "interface", in.Interface, "error", err)
+		in.service.server.log().Warn("dhcp: socket filter that drops DISCOVERs failed", "interface", in.service.server.Interface, "error", err)
 	}
 }
 
@@ -109,21 +109,21 @@ func (in *intake) shed(ctx context.Context) {
 // frame that is not for this host.
 func (in *intake) identify(r *request, i int) bool {
 	from, packet := in.batch.from(i), in.buffers[i][:in.batch.size(i)]
-	if in.socket == in.observer {
+	if in.socket == in.service.server.sockets.observer {
 		f, ok := parseFrame(packet)
-		if !ok || !f.intact && in.batch.summed(i) || !in.batch.forHost(i, in.index) || !in.host.Has(f.dst.Addr(), r.received) {
+		if !ok || !f.intact && in.batch.summed(i) || !in.batch.forHost(i, in.service.server.sockets.index) || !in.host.Has(f.dst.Addr(), r.received) {
 			return false
 		}
 		from = f.src
 		r.parse(f.message)
 		r.sender = dhcp.Sender{
 			MAC: f.mac, Addr: from.Addr(), BootPort: f.dst.Port() == bootPort,
-			Broadcast: f.dst.Addr() == everybody(), Relay: r.Giaddr.IsValid() && in.relays.has(f.mac),
+			Broadcast: f.dst.Addr() == everybody(), Relay: r.Giaddr.IsValid() && in.service.relays.has(f.mac),
 		}
 	} else {
 		// The filter of the socket let the packet pass: see socketFilter.
 		r.parse(packet)
-		r.sender = dhcp.Sender{MAC: r.Chaddr(), Addr: from.Addr(), BootPort: in.socket == in.boot}
+		r.sender = dhcp.Sender{MAC: r.Chaddr(), Addr: from.Addr(), BootPort: in.socket == in.service.server.sockets.boot}
 		if r.Giaddr.IsValid() {
 			r.sender.MAC, r.sender.Relay = pools.MAC{}, true
 		}
@@ -143,12 +143,12 @@ func everybody() netip.Addr { return netip.AddrFrom4([4]byte{255, 255, 255, 255}
 
 // admit queues a packet, or drops it. It returns false when the request is free again.
 func (in *intake) admit(r *request) bool {
-	v := in.senders.Judge(&r.Request, r.sender)
+	v := in.service.senders.Judge(&r.Request, r.sender)
 	switch {
 	case v.Drop == dhcp.Malformed:
 		x := r.Exchange(v.Drop, r.received)
 		x.Err = v.Err
-		in.exchanges.Done(&x)
+		in.service.server.exchanges.Done(&x)
 		return false
 	case v.Drop != "":
 		in.refuse(r, v.Why)
@@ -157,7 +157,7 @@ func (in *intake) admit(r *request) bool {
 		in.drop(r, dhcp.TooOften, "dhcp: a client asks too often, most of its packets are dropped")
 		return false
 	}
-	r.known = in.machines.Declares(r.MAC) || in.strangers.Load() >= crowd && in.holds(r)
+	r.known = in.service.machines.Declares(r.MAC) || in.strangers.Load() >= crowd && in.holds(r)
 	if v.Confirm.IsValid() || len(v.Unless) > 0 {
 		return in.confirm(r, v)
 	}
@@ -167,48 +167,48 @@ func (in *intake) admit(r *request) bool {
 
 // holds reports whether a machine has a lease: it is in the middle of a boot.
 func (in *intake) holds(r *request) bool {
-	if in.Leases == nil {
+	if in.service.server.Responder.Leases == nil {
 		return false
 	}
-	_, ok := in.Leases.Holds(r.MAC, r.received)
+	_, ok := in.service.server.Responder.Leases.Holds(r.MAC, r.received)
 	return ok
 }
 
 // pass queues a packet that counts.
 func (in *intake) pass(r *request, relay bool) {
 	if relay {
-		in.relays.add(r.sender.MAC, r.received)
+		in.service.relays.add(r.sender.MAC, r.received)
 	}
-	oldest, strangers := in.queue.push(r)
+	oldest, strangers := in.service.server.queue.push(r)
 	in.strangers.Store(int32(strangers))
 	if oldest != nil {
 		if oldest.known || oldest.Giaddr.IsValid() {
 			in.shedder.Overflow() // strangers on the wire are read and dropped: shedding hits known machines too
 		}
 		in.drop(oldest, dhcp.QueueFull, "dhcp: more requests than can be answered, dropping the oldest")
-		in.free.Put(oldest)
+		in.service.free.Put(oldest)
 	}
 }
 
 // refuse ends the exchange of a packet that does not count.
 func (in *intake) refuse(r *request, why string) {
-	if in.warnings.Allow(slog.LevelWarn, why) {
-		in.log().Warn("dhcp: a packet was not sent by its machine or a relay agent", "why", why, "interface", in.Interface,
+	if in.service.server.warnings.Allow(slog.LevelWarn, why) {
+		in.service.server.log().Warn("dhcp: a packet was not sent by its machine or a relay agent", "why", why, "interface", in.service.server.Interface,
 			"mac", r.MAC, "source", r.sender.Addr, "sender", r.sender.MAC, "relay", r.Giaddr)
 	}
 	x := r.Exchange(dhcp.Spoofed, r.received)
 	x.Why = why
-	in.exchanges.Done(&x)
+	in.service.server.exchanges.Done(&x)
 }
 
 // drop ends the exchange of a packet that is not answered. The first of an
 // outburst of drops is logged as a warning.
 func (in *intake) drop(r *request, why dhcp.Decision, warning string) {
 	if in.outbursts.begins(warning, r.received) {
-		in.log().Warn(warning, "interface", in.Interface, "address", r.sender.Addr, "mac", r.MAC) //nolint:sloglint // each caller passes a literal
+		in.service.server.log().Warn(warning, "interface", in.service.server.Interface, "address", r.sender.Addr, "mac", r.MAC) //nolint:sloglint // each caller passes a literal
 	}
 	x := r.Exchange(why, r.received)
-	in.exchanges.Done(&x)
+	in.service.server.exchanges.Done(&x)
 }
 
 // outbursts are times in which the server is overloaded, by what it has too little of.

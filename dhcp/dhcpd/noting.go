@@ -36,11 +36,11 @@ func (n noting) Commit(p *resolve.Plan, addr netip.Addr, _ time.Time) (wait func
 	}
 	asked := v.neighbors.Ask(neighbor.Host{Addr: addr, MAC: p.MAC}, notePatience, func(ok bool) {
 		if !ok {
-			v.log().Debug("dhcp: an address of another server is not noted: the machine does not answer ARP for it", "mac", p.MAC, "address", addr)
+			v.server.log().Debug("dhcp: an address of another server is not noted: the machine does not answer ARP for it", "mac", p.MAC, "address", addr)
 			return
 		}
-		if _, err := n.Leases.Commit(p, addr, v.now()); err != nil {
-			v.log().Warn("dhcp: an address of another server is not noted", "mac", p.MAC, "address", addr, "error", err)
+		if _, err := n.Leases.Commit(p, addr, v.server.now()); err != nil {
+			v.server.log().Warn("dhcp: an address of another server is not noted", "mac", p.MAC, "address", addr, "error", err)
 		}
 	})
 	if !asked {

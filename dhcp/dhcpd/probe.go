@@ -137,10 +137,10 @@ func (ps *probes) remove(p *probe) bool {
 
 // hear hears hosts on the wire until ctx ends.
 func (v *service) hear(ctx context.Context) {
-	v.nearby.Hear(ctx, func(h neighbor.Host) {
+	v.server.sockets.nearby.Hear(ctx, func(h neighbor.Host) {
 		v.probes.claimed(h.MAC, h.Addr)
 		v.neighbors.Seen(h)
-	}, v.readError)
+	}, v.server.readError)
 }
 
 // claimed ends the probe of an address that mac claims to have. The machine

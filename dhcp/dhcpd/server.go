@@ -146,7 +146,7 @@ func (s *Server) service() *service {
 	s.exchanges.SetUp(s.Log, s.OnExchange, s.now)
 	s.warnings.Log = s.Log
 	v := &service{
-		Server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s), relays: newRelays(s),
+		server: s, commits: make(chan *pending, maxCommits), probes: newProbes(s), relays: newRelays(s),
 		neighbors: &neighbor.Table{Conn: s.nearby, Log: s.log(), Now: s.now},
 		machines:  s.Machines, networks: s.Networks,
 	}

@@ -15,7 +15,7 @@ import (
 
 // service is a server while it serves.
 type service struct {
-	*Server
+	server    *Server
 	free      sync.Pool     // of *request
 	commits   chan *pending // answers whose leases are not on disk yet
 	probes    *probes
@@ -45,7 +45,7 @@ type pending struct {
 // work answers requests until the queue is closed and empty.
 func (v *service) work() {
 	for n := 1; ; n++ {
-		r := v.queue.take()
+		r := v.server.queue.take()
 		if r == nil {
 			return
 		}
@@ -61,10 +61,10 @@ func (v *service) work() {
 // only.
 func (v *service) serve(r *request) {
 	x := r.Exchange(dhcp.Failed, r.received)
-	defer v.exchanges.Rescue(&x)
+	defer v.server.exchanges.Rescue(&x)
 	discover := r.Type == dhcpv4.MessageTypeDiscover
 	switch {
-	case v.now().Sub(r.received) > cmp.Or(v.MaxWait, 2*time.Second):
+	case v.server.now().Sub(r.received) > cmp.Or(v.server.MaxWait, 2*time.Second):
 		x.Decision = dhcp.Stale
 	case discover && !v.probes.begin(r):
 		x.Decision = dhcp.Waiting
@@ -75,7 +75,7 @@ func (v *service) serve(r *request) {
 		v.answer(r)
 		return
 	}
-	v.exchanges.Done(&x)
+	v.server.exchanges.Done(&x)
 }
 
 // answer sends the answer to a packet, unless the disk or the neighbours must be
@@ -83,13 +83,13 @@ func (v *service) serve(r *request) {
 func (v *service) answer(r *request) {
 	var p pending
 	if p.to = r.replyTo; p.to.IsValid() {
-		p.message, p.x = v.ReplyBoot(&r.Request, r.received)
+		p.message, p.x = v.server.Responder.ReplyBoot(&r.Request, r.received)
 	} else {
-		p.message, p.x = v.Reply(&r.Request, r.received)
+		p.message, p.x = v.server.Responder.Reply(&r.Request, r.received)
 	}
 	switch {
 	case p.message == nil:
-	case !v.Once.claim(v.Server, r):
+	case !v.server.Once.claim(v.server, r):
 		p.message, p.x.Reply, p.x.Decision = nil, "", dhcp.Twice
 	case p.message.Wait != nil:
 		later := p
@@ -102,7 +102,7 @@ func (v *service) answer(r *request) {
 	case p.message.Fresh && v.probes.wants(&p) && v.probes.start(p, r.Copy(r.packet), 0):
 		return
 	}
-	v.finish(&p)
+	v.server.finish(&p)
 }
 
 // commit sends the answers whose leases become durable, in the order of their
@@ -116,11 +116,11 @@ func (v *service) commit() {
 // settle sends one answer once its lease is durable. When that fails the client
 // gets silence, and asks again.
 func (v *service) settle(p *pending) {
-	defer v.exchanges.Rescue(&p.x)
+	defer v.server.exchanges.Rescue(&p.x)
 	if err := p.message.Wait(); err != nil {
 		p.message, p.x.Reply, p.x.Decision, p.x.Err = nil, "", dhcp.NoAddress, err
 	}
-	v.finish(p)
+	v.server.finish(p)
 }
 
 // finish reports an exchange, sends its reply and logs it.

@@ -42,7 +42,7 @@ func newStandIn(farm *resolve.Farm, leases []pools.LeaseInfo, ipv6 bool, now tim
 // liveFarm resolves like a running server: a node waits for its address while another
 // machine leases it.
 type liveFarm struct {
-	*resolve.Farm
+	farm   *resolve.Farm
 	leases *standIn
 	now    time.Time
 	known  []pools.Unknown
@@ -51,11 +51,11 @@ type liveFarm struct {
 // Resolve returns the plan of a machine.
 func (f liveFarm) Resolve(q resolve.Query) *resolve.Plan {
 	own := f.lease(&q)
-	p := f.ResolveLeased(q, own)
+	p := f.farm.ResolveLeased(q, own)
 	if p == nil || !p.Address.IsValid() {
 		return p
 	}
-	n, _ := f.Node(p.Node)
+	n, _ := f.farm.Node(p.Node)
 	l := f.leases.byMAC[f.leases.taken[p.Address]].Lease
 	if l.Address == p.Address && l.Active(f.now) && !l.Of(&n.Node) {
 		p.Holder = &l
@@ -66,7 +66,7 @@ func (f liveFarm) Resolve(q resolve.Query) *resolve.Plan {
 // WhyNot returns the reason why Resolve returns no plan.
 func (f liveFarm) WhyNot(q resolve.Query) string {
 	l := f.lease(&q)
-	return f.WhyNotLeased(q, l)
+	return f.farm.WhyNotLeased(q, l)
 }
 
 // lease returns the active lease of the machine, without its address if it is of the other

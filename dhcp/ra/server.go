@@ -118,10 +118,10 @@ func (s *Server) content(id identity) Advertisement {
 
 // service serves an interface. One goroutine uses it.
 type service struct {
-	*Server
-	link  *link
-	wire  *wire
-	reads *rate.Limiter
+	server *Server
+	link   *link
+	wire   *wire
+	reads  *rate.Limiter
 }
 
 // run returns an error when the interface has to be opened again.
@@ -131,15 +131,15 @@ func (v *service) run(ctx context.Context) error {
 		now := time.Now()
 		if !now.Before(check) {
 			check = now.Add(checkEvery)
-			v.dropped.Add(v.link.drops())
-			id, err := identify(v.Interface)
+			v.server.dropped.Add(v.link.drops())
+			id, err := identify(v.server.Interface)
 			if err != nil {
 				return err
 			}
 			if id.index != v.link.index || id.station != v.link.station {
 				return errChanged
 			}
-			v.wire.content = v.content(id)
+			v.wire.content = v.server.content(id)
 		}
 		if err := v.work(now); err != nil {
 			return err
@@ -186,11 +186,11 @@ func (v *service) receive(f []byte) {
 	if reply != nil {
 		if err := v.link.send(reply); err != nil {
 			p.Result = Failed
-			if v.lines.Allow(slog.LevelWarn, "not sent") {
-				v.Log.Warn("router advertisement not sent", "interface", v.Interface, "error", err)
+			if v.server.lines.Allow(slog.LevelWarn, "not sent") {
+				v.server.Log.Warn("router advertisement not sent", "interface", v.server.Interface, "error", err)
 			}
-		} else if v.lines.Allow(slog.LevelDebug, "answered") {
-			v.Log.Debug("router solicitation answered", "interface", v.Interface, "to", net.HardwareAddr(reply[:6]).String())
+		} else if v.server.lines.Allow(slog.LevelDebug, "answered") {
+			v.server.Log.Debug("router solicitation answered", "interface", v.server.Interface, "to", net.HardwareAddr(reply[:6]).String())
 		}
 	}
 	v.noteRouters()
@@ -198,20 +198,20 @@ func (v *service) receive(f []byte) {
 }
 
 func (v *service) count(p Packet) {
-	if v.OnPacket != nil {
-		v.OnPacket(p)
+	if v.server.OnPacket != nil {
+		v.server.OnPacket(p)
 	}
 }
 
 // noteRouters publishes the number of other routers, and logs the first and the last.
 func (v *service) noteRouters() {
 	known := v.wire.routers.known
-	before := int(v.known.Swap(int32(len(known))))
+	before := int(v.server.known.Swap(int32(len(known))))
 	switch {
-	case before == 0 && len(known) > 0 && v.lines.Allow(slog.LevelInfo, "router"):
-		v.Log.Info("another router found: leaving router solicitations to it",
-			"interface", v.Interface, "router", known[0].addr, "mac", known[0].mac, "unless silent for", routerCounts)
-	case before > 0 && len(known) == 0 && v.lines.Allow(slog.LevelInfo, "no router"):
-		v.Log.Info("no other router found: answering router solicitations", "interface", v.Interface)
+	case before == 0 && len(known) > 0 && v.server.lines.Allow(slog.LevelInfo, "router"):
+		v.server.Log.Info("another router found: leaving router solicitations to it",
+			"interface", v.server.Interface, "router", known[0].addr, "mac", known[0].mac, "unless silent for", routerCounts)
+	case before > 0 && len(known) == 0 && v.server.lines.Allow(slog.LevelInfo, "no router"):
+		v.server.Log.Info("no other router found: answering router solicitations", "interface", v.server.Interface)
 	}
 }

@@ -112,7 +112,7 @@ func (p *Pins) add(line string) error {
 	if err != nil {
 		return err
 	}
-	if n := len(data); n > 0 && data[n-1] != '\n' { // an earlier version could write a part of a line
+	if n := len(data); n > 0 && data[n-1] != '\n' { // an editor left it out
 		data = append(data, '\n')
 	}
 	return atomicfile.Write(path, append(append(data, line...), '\n'), mode)

@@ -12,14 +12,14 @@ import (
 )
 
 func (f *Files) loader(name string) (content, error) {
-	opened, size, err := f.r.Loader(name)
+	opened, size, err := f.r.loader(name)
 	return diskFile(opened, size, err)
 }
 
-// Loader opens a file of the loaders directory and returns its size in bytes. The error
+// loader opens a file of the loaders directory and returns its size in bytes. The error
 // is an [*Error]. If a UEFI program is not in the subdirectory of its name, Loader opens
 // the one in the directory itself: shim requests GRUB from its own directory.
-func (r *Renderer) Loader(name string) (f *os.File, size int64, err error) {
+func (r *Renderer) loader(name string) (f *os.File, size int64, err error) {
 	if !isLoaderPath(name) {
 		return nil, 0, notFound("no loader %q", name)
 	}

@@ -54,7 +54,7 @@ func isBoardDir(dir string) bool {
 // piLoader opens a file that all boards have in common. A board tries many names, and
 // needs few of them.
 func (f *Files) piLoader(file string) (content, error) {
-	opened, size, err := f.r.Loader(path.Join(piCommon, file))
+	opened, size, err := f.r.loader(path.Join(piCommon, file))
 	if errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(file, "start") {
 		err = optional{err}
 	}

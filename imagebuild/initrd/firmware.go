@@ -102,7 +102,7 @@ func firmware(t *rootfs.Tree, version, name string) (string, *rootfs.File) {
 		for _, ext := range []string{"", ".xz", ".zst"} {
 			file := path.Join(dir, path.Join(elems...)) + ext
 			n := t.Lookup(file)
-			if n != nil && n.Kind == tar.TypeReg && n.Size <= maxModule {
+			if n != nil && n.File.Kind == tar.TypeReg && n.File.Size <= maxModule {
 				return "usr/" + strings.TrimPrefix(file, "usr/"), n.File
 			}
 		}

@@ -158,13 +158,13 @@ func firmwareFiles(t *rootfs.Tree, dir string, wanted func(name string) bool) (m
 	for name := range d.Children {
 		n := t.Lookup(base + "/" + name)
 		plain, ext := cutCompression(name)
-		if !wanted(plain) || n == nil || n.Kind != tar.TypeReg {
+		if !wanted(plain) || n == nil || n.File.Kind != tar.TypeReg {
 			continue
 		}
-		if n.Size > maxMicrocode {
-			return nil, fmt.Errorf("%s/%s in the image: %d bytes is not a sensible size", base, name, n.Size)
+		if n.File.Size > maxMicrocode {
+			return nil, fmt.Errorf("%s/%s in the image: %d bytes is not a sensible size", base, name, n.File.Size)
 		}
-		b, err := n.Content()
+		b, err := n.File.Content()
 		if err == nil && ext != "" {
 			b, err = decompress(b, ext)
 		}

@@ -76,10 +76,10 @@ func (s *moduleSet) stored(file string) string {
 func decompressesXZ(t *rootfs.Tree, version string) (bool, error) {
 	for _, name := range []string{"usr/lib/modules/" + version + "/config", "lib/modules/" + version + "/config", "boot/config-" + version} {
 		n := t.Lookup(name)
-		if n == nil || n.Kind != tar.TypeReg || n.Size > maxConfig {
+		if n == nil || n.File.Kind != tar.TypeReg || n.File.Size > maxConfig {
 			continue
 		}
-		b, err := n.Content()
+		b, err := n.File.Content()
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", name, err)
 		}

@@ -112,7 +112,7 @@ func softdeps(t *rootfs.Tree) (lines []string) {
 		for name := range d.Children {
 			if _, hidden := files[name]; strings.HasSuffix(name, ".conf") && !hidden {
 				files[name] = nil // also for a link to /dev/null, which is how an operator switches a file off
-				if n := t.Lookup(dir + "/" + name); n != nil && n.Kind == tar.TypeReg && n.Size <= 1<<20 {
+				if n := t.Lookup(dir + "/" + name); n != nil && n.File.Kind == tar.TypeReg && n.File.Size <= 1<<20 {
 					files[name] = n.File
 				}
 			}
@@ -155,13 +155,13 @@ func (s *moduleSet) lines(name string, fn func(line string)) error {
 // missing file is empty.
 func (s *moduleSet) read(name string, limit int64) ([]byte, error) {
 	n := s.lookup(name)
-	if n == nil || n.Kind != tar.TypeReg {
+	if n == nil || n.File.Kind != tar.TypeReg {
 		return nil, nil
 	}
-	if n.Size > limit {
-		return nil, fmt.Errorf("usr/lib/modules/%s/%s: %d bytes is not a sensible size", s.version, name, n.Size)
+	if n.File.Size > limit {
+		return nil, fmt.Errorf("usr/lib/modules/%s/%s: %d bytes is not a sensible size", s.version, name, n.File.Size)
 	}
-	return n.Content()
+	return n.File.Content()
 }
 
 // lookup returns a file by its path in the modules' directory, or nil. It follows no
@@ -222,7 +222,7 @@ func (s *moduleSet) choose(want, must []string) error {
 		s.add(normalName(name))
 	}
 	for file := range s.chosen {
-		if n := s.lookup(file); n == nil || n.Kind != tar.TypeReg {
+		if n := s.lookup(file); n == nil || n.File.Kind != tar.TypeReg {
 			return fmt.Errorf("usr/lib/modules/%s/%s is missing, although modules.dep lists it: run \"depmod %s\" in the image",
 				s.version, file, s.version)
 		}

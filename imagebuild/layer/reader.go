@@ -32,7 +32,7 @@ const (
 // Limits of an image. They are far above any real image, and low enough that a hostile
 // image cannot use up the machine's memory.
 const (
-	MaxEntries = 1 << 20   // files in all layers
+	maxEntries = 1 << 20   // files in all layers
 	maxMeta    = 256 << 20 // bytes in the names and attributes of all files
 )
 

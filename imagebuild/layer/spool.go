@@ -97,8 +97,8 @@ func (s *Spool) count(h *tar.Header) error {
 	s.entries++
 	entries := s.entries
 	s.mu.Unlock()
-	if entries > MaxEntries {
-		return fmt.Errorf("the image has more than %d files", MaxEntries)
+	if entries > maxEntries {
+		return fmt.Errorf("the image has more than %d files", maxEntries)
 	}
 	return s.countMeta(size)
 }

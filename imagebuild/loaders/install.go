@@ -42,10 +42,10 @@ type Action string
 
 // The actions, as the output of the command shows them.
 const (
-	ActionInstalled Action = "installed"
-	ActionReplaced  Action = "replaced"
-	ActionUnchanged Action = "unchanged"
-	ActionKept      Action = "kept, it is not ours"
+	actionInstalled Action = "installed"
+	actionReplaced  Action = "replaced"
+	actionUnchanged Action = "unchanged"
+	actionKept      Action = "kept, it is not ours"
 	ActionMissing   Action = "missing"
 )
 
@@ -149,16 +149,16 @@ func (in *Installer) decide(i *Installed, notes map[string]note) {
 	old, err := readLoader(in.Dir, i.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		i.Action = ActionInstalled
+		i.Action = actionInstalled
 	case err == nil && old.SHA256 == i.SHA256:
-		i.Action = ActionUnchanged
+		i.Action = actionUnchanged
 		if noted.SHA256 == i.SHA256 {
 			i.Version, i.Source = noted.Version, noted.Source
 		}
 	case !in.Force && (err != nil || noted.SHA256 != old.SHA256):
-		i.Action = ActionKept
+		i.Action = actionKept
 	default:
-		i.Action = ActionReplaced
+		i.Action = actionReplaced
 	}
 }
 
@@ -192,12 +192,12 @@ func (in *Installer) copy(list []Installed, notes map[string]note) error {
 	}
 	for _, i := range list {
 		switch i.Action {
-		case ActionInstalled, ActionReplaced:
+		case actionInstalled, actionReplaced:
 			if err := atomicfile.Write(filepath.Join(in.Dir, i.File), i.program.content, 0o644); err != nil {
 				return err
 			}
 			fallthrough
-		case ActionUnchanged:
+		case actionUnchanged:
 			notes[i.File] = note{i.SHA256, i.Version, i.Source}
 		}
 	}

@@ -41,7 +41,7 @@ type Manifest struct {
 	InitrdKey     string            `json:"initrdKey,omitempty"` // of the initrd's contents: equal keys, equal initrds
 	Files         map[string]File   `json:"files"`               // kernel, initrd and root.squashfs
 	Tools         map[string]string `json:"tools"`               // the programs that built it, name → version
-	Chunks        *Chunks           `json:"chunks,omitempty"`    // of root.squashfs; images of older versions have none
+	Chunks        *Chunks           `json:"chunks,omitempty"`    // of root.squashfs; nil: it is checked as a whole
 }
 
 // File is one file of an image.

@@ -19,16 +19,16 @@ func (t *Tree) Adapt(epoch time.Time) {
 	if !epoch.IsZero() {
 		mtime = clampTime(epoch.Unix())
 		for _, n := range t.all() {
-			n.Mtime = min(n.Mtime, mtime)
+			n.File.Mtime = min(n.File.Mtime, mtime)
 		}
 	}
-	t.Root.Mtime = mtime
+	t.Root.File.Mtime = mtime
 	for _, name := range []string{"dev", "proc", "run", "sys", "tmp"} {
 		if t.Root.Children[name] == nil {
 			dir := implicitDir()
-			dir.Mtime = mtime
+			dir.File.Mtime = mtime
 			if name == "tmp" {
-				dir.Mode = 0o1777
+				dir.File.Mode = 0o1777
 			}
 			t.Root.Children[name] = dir
 		}
@@ -41,13 +41,13 @@ func (t *Tree) Adapt(epoch time.Time) {
 	// missing, systemd assumes the first boot ever and enables units by preset.
 	etc.Children["machine-id"] = &Node{File: newFile(nil, 0o444, mtime)}
 
-	if h := etc.Children["hosts"]; h == nil || h.Kind == tar.TypeReg && blank(h.File) {
+	if h := etc.Children["hosts"]; h == nil || h.File.Kind == tar.TypeReg && blank(h.File) {
 		etc.Children["hosts"] = &Node{File: newFile([]byte(hostsFile), 0o644, mtime)}
 	}
 	// The container engine mounts a regular file here during the build. It names the
 	// resolver of the build host.
 	resolv := etc.Children["resolv.conf"]
-	if t.hasResolved() && (resolv == nil || resolv.Kind == tar.TypeReg) {
+	if t.hasResolved() && (resolv == nil || resolv.File.Kind == tar.TypeReg) {
 		etc.Children["resolv.conf"] = &Node{File: &File{Kind: tar.TypeSymlink, Mode: 0o777, Mtime: mtime,
 			Target: "../run/systemd/resolve/stub-resolv.conf"}}
 	}
@@ -73,7 +73,7 @@ func blank(f *File) bool {
 func (t *Tree) KeepKernelConfig(version string) {
 	config := t.Lookup("boot/config-" + version)
 	modules := t.ModulesDir(version)
-	if config == nil || config.Kind != tar.TypeReg || modules == nil {
+	if config == nil || config.File.Kind != tar.TypeReg || modules == nil {
 		return
 	}
 	if modules.Children["config"] == nil {

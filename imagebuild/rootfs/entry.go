@@ -194,5 +194,5 @@ func (t *Tree) whiteout(e Entry) {
 // Then no file of /usr/lib is found at its usual path, not even the dynamic loader, and
 // the node does not boot.
 func mergedUsr(depth int, name string, n *Node) bool {
-	return depth == 0 && n.Kind == tar.TypeSymlink && path.Join("/", n.Target) == "/usr/"+name
+	return depth == 0 && n.File.Kind == tar.TypeSymlink && path.Join("/", n.File.Target) == "/usr/"+name
 }

@@ -44,7 +44,7 @@ func (t *Tree) Kernel(version string) (string, *File, error) {
 func (t *Tree) kernels() map[string]*File {
 	found := map[string]*File{}
 	add := func(version, path string) {
-		if n := t.Lookup(path); n != nil && n.Kind == tar.TypeReg {
+		if n := t.Lookup(path); n != nil && n.File.Kind == tar.TypeReg {
 			found[version] = n.File
 		}
 	}

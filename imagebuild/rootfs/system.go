@@ -16,7 +16,7 @@ func (t *Tree) CheckSystem() error {
 		return fmt.Errorf("the image is empty")
 	}
 	for _, path := range systemdPaths {
-		if n := t.Lookup(path); n != nil && n.Kind == tar.TypeReg && n.Size > 0 {
+		if n := t.Lookup(path); n != nil && n.File.Kind == tar.TypeReg && n.File.Size > 0 {
 			return nil
 		}
 	}
@@ -39,10 +39,10 @@ func (t *Tree) CheckSystem() error {
 func (t *Tree) Distribution() (id, like string) {
 	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
 		n := t.Lookup(path)
-		if n == nil || n.Kind != tar.TypeReg || n.Size > 64<<10 {
+		if n == nil || n.File.Kind != tar.TypeReg || n.File.Size > 64<<10 {
 			continue
 		}
-		b, err := n.Content()
+		b, err := n.File.Content()
 		if err != nil {
 			continue
 		}
@@ -66,7 +66,7 @@ func (t *Tree) Lost() map[string][]string {
 			continue
 		}
 		seen[n.File] = true
-		for _, attribute := range n.lost {
+		for _, attribute := range n.File.lost {
 			lost[attribute] = append(lost[attribute], name)
 		}
 	}

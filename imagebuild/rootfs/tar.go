@@ -21,14 +21,14 @@ func (t *Tree) Emit(w io.Writer, progress func(n int64)) error {
 		target, again := first[n.File]
 		if again {
 			h = &tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target,
-				Mode: n.Mode, Uid: n.UID, Gid: n.GID, ModTime: time.Unix(n.Mtime, 0)}
+				Mode: n.File.Mode, Uid: n.File.UID, Gid: n.File.GID, ModTime: time.Unix(n.File.Mtime, 0)}
 		} else if !n.isDir() {
 			first[n.File] = name
 		}
 		err := tw.WriteHeader(h)
 		if err == nil && !again {
-			err = n.writeContent(tw, buffer)
-			progress(n.Size)
+			err = n.File.writeContent(tw, buffer)
+			progress(n.File.Size)
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", name, err)

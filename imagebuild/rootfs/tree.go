@@ -87,7 +87,7 @@ func newFile(content []byte, mode, mtime int64) *File {
 
 // Node is a name in the tree. Its children are nil unless it is a directory.
 type Node struct {
-	*File
+	File     *File
 	Children map[string]*Node
 }
 
@@ -96,7 +96,7 @@ func newDir(f *File) *Node { return &Node{File: f, Children: map[string]*Node{}}
 // implicitDir returns a directory that has files in a layer but no entry of its own.
 func implicitDir() *Node { return newDir(&File{Kind: tar.TypeDir, Mode: 0o755}) }
 
-func (n *Node) isDir() bool { return n.Kind == tar.TypeDir }
+func (n *Node) isDir() bool { return n.File.Kind == tar.TypeDir }
 
 // names returns the names of the children, sorted by bytes.
 func (n *Node) names() []string { return slices.Sorted(maps.Keys(n.Children)) }
@@ -144,18 +144,18 @@ func (t *Tree) dir(elems []string, create bool, follow followFunc) (*Node, error
 		if create && (len(at) > maxDepth || length > maxPath) {
 			return nil, errDeep
 		}
-		n := here.Children[e]
+		n := here.node.Children[e]
 		switch {
 		case n != nil && n.isDir():
 			at = append(at, step{n, length})
-		case n != nil && n.Kind == tar.TypeSymlink && follow(len(at)-1, e, n):
+		case n != nil && n.File.Kind == tar.TypeSymlink && follow(len(at)-1, e, n):
 			if links++; links > maxLinks {
 				return nil, fmt.Errorf("more than %d symbolic links in one path", maxLinks)
 			}
-			if strings.HasPrefix(n.Target, "/") {
+			if strings.HasPrefix(n.File.Target, "/") {
 				at = at[:1]
 			}
-			if elems = append(split(n.Target), elems...); len(elems) > maxDepth {
+			if elems = append(split(n.File.Target), elems...); len(elems) > maxDepth {
 				return nil, errDeep
 			}
 		case create:
@@ -163,20 +163,20 @@ func (t *Tree) dir(elems []string, create bool, follow followFunc) (*Node, error
 				return nil, fmt.Errorf("the image has more than %d directories without an entry of their own", maxImplicit)
 			}
 			n = implicitDir()
-			here.Children[e] = n
+			here.node.Children[e] = n
 			at = append(at, step{n, length})
 		default:
 			return nil, fs.ErrNotExist
 		}
 	}
-	return at[len(at)-1].Node, nil
+	return at[len(at)-1].node, nil
 }
 
 var errDeep = fmt.Errorf("it leads through links to a path of more than %d elements or %d bytes", maxDepth, maxPath)
 
 // step is a directory on the way that dir goes.
 type step struct {
-	*Node
+	node   *Node
 	length int // bytes in its path
 }
 
@@ -201,12 +201,12 @@ func (t *Tree) Lookup(name string) *Node {
 			return nil
 		}
 		n := dir.Children[base]
-		if n == nil || n.Kind != tar.TypeSymlink {
+		if n == nil || n.File.Kind != tar.TypeSymlink {
 			return n
 		}
-		name = n.Target
+		name = n.File.Target
 		if !strings.HasPrefix(name, "/") {
-			name = strings.Join(elems[:len(elems)-1], "/") + "/" + n.Target
+			name = strings.Join(elems[:len(elems)-1], "/") + "/" + n.File.Target
 		}
 	}
 	return nil
@@ -292,7 +292,7 @@ func (t *Tree) Size() (n int64) {
 	for _, e := range t.all() {
 		if !seen[e.File] {
 			seen[e.File] = true
-			n += e.Size
+			n += e.File.Size
 		}
 	}
 	return n

@@ -189,7 +189,7 @@ func (r *Reader) addNetwork(rg dhcpRange) {
 		r.farm.Lost(rg.at, "addresses that hosts make of router advertisements (mode %s): drover gives addresses by DHCPv6", rg.Mode)
 		return
 	}
-	n := Declare(r.farm, rg.at, rg.Range)
+	n := declare(r.farm, rg.at, rg.Range)
 	if n.Prefix.Addr().Is6() {
 		n.Inherit(&r.scope6)
 	}
@@ -266,17 +266,17 @@ func (r *Reader) addMatchedRange(rg dhcpRange, m pools.Match, access migrate.Acc
 func Read(f *migrate.Farm, conf, hosts, options []string) error {
 	r := NewReader(f)
 	for _, path := range conf {
-		if err := r.ReadConf(path); err != nil {
+		if err := r.readConf(path); err != nil {
 			return err
 		}
 	}
 	for _, path := range hosts {
-		if err := r.ReadValues(path, "dhcp-host"); err != nil {
+		if err := r.readValues(path, "dhcp-host"); err != nil {
 			return err
 		}
 	}
 	for _, path := range options {
-		if err := r.ReadValues(path, "dhcp-option"); err != nil {
+		if err := r.readValues(path, "dhcp-option"); err != nil {
 			return err
 		}
 	}

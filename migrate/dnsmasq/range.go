@@ -155,8 +155,8 @@ func (r *Reader) dhcpRange(d directive) {
 	r.ranges = append(r.ranges, dhcpRange{rg, d.at})
 }
 
-// Declare adds the network of a range to a farm. It notes a wrong broadcast address.
-func Declare(f *migrate.Farm, at pools.Origin, r Range) *migrate.Network {
+// declare adds the network of a range to a farm. It notes a wrong broadcast address.
+func declare(f *migrate.Farm, at pools.Origin, r Range) *migrate.Network {
 	if n := f.NetworkOf(r.First); n != nil && (r.Bits == 0 || n.Prefix.Bits() == r.Bits) {
 		return n
 	}

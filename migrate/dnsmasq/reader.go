@@ -67,8 +67,8 @@ type directive struct {
 	fields []string
 }
 
-// ReadConf reads a file of options, and the files that it includes.
-func (r *Reader) ReadConf(path string) error {
+// readConf reads a file of options, and the files that it includes.
+func (r *Reader) readConf(path string) error {
 	return r.eachLine(path, false, func(d directive) error {
 		switch d.key {
 		case "conf-file", "conf-dir", "dhcp-hostsfile", "dhcp-optsfile", "dhcp-hostsdir", "dhcp-optsdir":
@@ -79,9 +79,9 @@ func (r *Reader) ReadConf(path string) error {
 	})
 }
 
-// ReadValues reads a file whose lines are values of one option: dhcp-host for a
+// readValues reads a file whose lines are values of one option: dhcp-host for a
 // dhcp-hostsfile, dhcp-option for a dhcp-optsfile.
-func (r *Reader) ReadValues(path, key string) error {
+func (r *Reader) readValues(path, key string) error {
 	return r.eachLine(path, true, func(d directive) error {
 		d.at.Path = key
 		r.Directive(d.at, key, d.fields)
@@ -226,11 +226,11 @@ func (r *Reader) include(from string, d directive) error {
 func (r *Reader) includeFile(file, key string) error {
 	switch {
 	case strings.HasPrefix(key, "dhcp-hosts"):
-		return r.ReadValues(file, "dhcp-host")
+		return r.readValues(file, "dhcp-host")
 	case strings.HasPrefix(key, "dhcp-opts"):
-		return r.ReadValues(file, "dhcp-option")
+		return r.readValues(file, "dhcp-option")
 	}
-	return r.ReadConf(file)
+	return r.readConf(file)
 }
 
 // directory returns the files of a directory that dnsmasq reads: all but hidden ones and

@@ -41,8 +41,8 @@ type Server struct {
 	eventKey atomic.Pointer[[]byte] // signs events; nil before the config arrives
 }
 
-// SignEvents makes the server sign its events from now on. An older server has no key for
-// them.
+// SignEvents makes the server sign its events from now on. A server without a secret sends no
+// key for them.
 func (s *Server) SignEvents(key []byte) {
 	if len(key) > 0 {
 		s.eventKey.Store(&key)

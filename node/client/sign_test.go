@@ -32,7 +32,7 @@ func TestSignedEvents(t *testing.T) {
 		}
 	}
 	s := &Server{Base: u, MAC: testMAC, Nonce: testNonce, Client: NewHTTP(nil)}
-	s.SignEvents(nil) // of an older server
+	s.SignEvents(nil) // of a server without a secret
 	if post(s, "events", boots.Event{Step: boots.StepInit}); signature != "" {
 		t.Errorf("before the config: got signature %q", signature)
 	}

@@ -12,8 +12,7 @@ import (
 // so another machine-id. A shared disk of a SAN has the same device name on all nodes, and
 // they all want the "data" of their pool. The mark of the node is in the disk's GUID: its
 // first six bytes are a digest of the name, and it is of version 8 (RFC 9562, section 5.8).
-// Random GUIDs, of version 4, are those of earlier versions of drover, and of disks that an
-// operator freed for any node.
+// Random GUIDs, of version 4, are those of disks that an operator freed for any node.
 const markedVersion = 8
 
 // newGUID returns a new GUID for a disk of a node.

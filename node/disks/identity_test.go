@@ -44,7 +44,7 @@ func (m *machine) overwrite(name string, t gpt.Table) {
 }
 
 // A disk belongs to the node that formatted it: other nodes, which find the same disk in a SAN,
-// leave it alone, finished or not. A GUID of version 4 is one of earlier versions.
+// leave it alone, finished or not. A GUID of version 4 is of a disk that was freed.
 func TestOtherNode(t *testing.T) {
 	for _, fail := range []string{"", "mkfs ext4"} {
 		m := newMachine(t)

@@ -28,8 +28,8 @@ const chunksLimit = 5 * time.Second
 
 // ReadChunks reads the digests of the chunks of a squashfs from the manifest beside it.
 // The manifest needs no trust: the URL, NAME/ID/root.squashfs, has its digest, and is of
-// the kernel command line, as the squashfs' own digest is. Images of older versions, and
-// other servers, have none: the error says so.
+// the kernel command line, as the squashfs' own digest is. Other servers have none: the error
+// says so.
 func ReadChunks(ctx context.Context, web *http.Client, url string, digest [sha256.Size]byte) (Chunks, error) {
 	ctx, cancel := context.WithTimeout(ctx, chunksLimit)
 	defer cancel()

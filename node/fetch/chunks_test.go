@@ -164,7 +164,7 @@ func TestReadChunks(t *testing.T) {
 			t.Errorf("got error %v, want 404", err)
 		}
 	})
-	t.Run("of an older version", func(t *testing.T) {
+	t.Run("without digests", func(t *testing.T) {
 		f := newFetchTest(t)
 		m, _ := f.image()
 		m.Chunks = nil

@@ -18,9 +18,9 @@ import (
 // dhcp6Servers are all DHCPv6 servers and relay agents on the link.
 var dhcp6Servers = netip.AddrFrom16([16]byte{0: 0xff, 1: 2, 13: 1, 15: 2})
 
-// DHCP6 leases an IPv6 address for the network card by DHCPv6 (RFC 8415), in one try. The
+// dhcp6 leases an IPv6 address for the network card by DHCPv6 (RFC 8415), in one try. The
 // card needs a link-local address.
-func (n *NIC) DHCP6(ctx context.Context) (Lease, error) {
+func (n *NIC) dhcp6(ctx context.Context) (Lease, error) {
 	return n.withDHCP6(ctx, func(ctx context.Context, c *client6) (Lease, error) {
 		offer, err := c.ask(ctx, n.message6(dhcpv6.MessageTypeSolicit, Lease{}), dhcpv6.MessageTypeAdvertise)
 		if err != nil {

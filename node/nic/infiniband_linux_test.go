@@ -95,7 +95,7 @@ func TestInfiniBand(t *testing.T) {
 			t.Error(err)
 		}
 		n.link, n.MAC = ibLink{n.link}, macOf(portAddress)
-		l, err := n.DHCP(t.Context())
+		l, err := n.dhcp(t.Context())
 		if err != nil || l.Address != netip.MustParsePrefix("10.77.0.11/24") || l.For != 10*time.Minute {
 			t.Errorf("got %+v, %v; it said\n%s", l, err, said.String())
 		}

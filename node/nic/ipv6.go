@@ -39,9 +39,9 @@ func (n *NIC) Connect(ctx context.Context) error {
 	if server.Is6() {
 		return n.connect6(ctx, server)
 	}
-	l, err := n.DHCP(ctx)
+	l, err := n.dhcp(ctx)
 	if err == nil {
-		return n.Configure(l)
+		return n.configure(l)
 	}
 	if notAddress != nil && ctx.Err() == nil {
 		err6 := n.connect6(ctx, netip.Addr{})
@@ -62,7 +62,7 @@ func (n *NIC) wantsIPv6() bool {
 // connect6 gets an IPv6 address: by DHCPv6, or where no server gives one, by a router's
 // advertisement.
 func (n *NIC) connect6(ctx context.Context, server netip.Addr) error {
-	l, err := n.DHCP6(ctx)
+	l, err := n.dhcp6(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -77,7 +77,7 @@ func (n *NIC) connect6(ctx context.Context, server netip.Addr) error {
 		}
 		return n.waitRoute(ctx, server)
 	}
-	if err := n.Configure(l); err != nil {
+	if err := n.configure(l); err != nil {
 		return err
 	}
 	ip := l.Address.Addr()

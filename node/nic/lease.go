@@ -59,8 +59,8 @@ func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
 	}
 }
 
-// DHCP leases an address for the network card, in one try.
-func (n *NIC) DHCP(ctx context.Context) (Lease, error) {
+// dhcp leases an address for the network card, in one try.
+func (n *NIC) dhcp(ctx context.Context) (Lease, error) {
 	return n.withDHCP(ctx, func(ctx context.Context, c *nclient4.Client) (*nclient4.Lease, error) {
 		return c.Request(ctx, n.options()...)
 	})

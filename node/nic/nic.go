@@ -143,8 +143,8 @@ func (n *NIC) Up(ctx context.Context) error {
 	}
 }
 
-// Configure sets address, routes and MTU of the network card from a lease.
-func (n *NIC) Configure(l Lease) error {
+// configure sets address, routes and MTU of the network card from a lease.
+func (n *NIC) configure(l Lease) error {
 	if l.MTU > 0 {
 		if err := netlink.LinkSetMTU(n.link, l.MTU); err != nil {
 			n.say("%s: MTU %d: %v; keeping %d", n.Name, l.MTU, err, n.link.Attrs().MTU)

@@ -116,12 +116,12 @@ func TestNetwork(t *testing.T) {
 		if err := n.Up(t.Context()); err != nil {
 			t.Error(err)
 		}
-		l, err := n.DHCP(t.Context())
+		l, err := n.dhcp(t.Context())
 		if err != nil {
 			t.Errorf("dhcp: %v", err)
 			return
 		}
-		if err := n.Configure(l); err != nil {
+		if err := n.configure(l); err != nil {
 			t.Error(err)
 		}
 		wantLink(t, n.Name, 1400, "10.79.7.11/24", "10.79.8.1") // the router is outside of the subnet
@@ -213,7 +213,7 @@ func TestNetworkErrors(t *testing.T) {
 			t.Errorf("no carrier: got %v", err)
 		}
 		bad := Lease{Address: netip.MustParsePrefix("10.0.0.1/24"), Routes: []Route{{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.0.0.1")}}}
-		if err := n.Configure(bad); err == nil || !strings.Contains(err.Error(), "route 0.0.0.0/0 via 10.0.0.1") {
+		if err := n.configure(bad); err == nil || !strings.Contains(err.Error(), "route 0.0.0.0/0 via 10.0.0.1") {
 			t.Errorf("route over itself: got %v", err)
 		}
 	})

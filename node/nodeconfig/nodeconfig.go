@@ -9,7 +9,6 @@
 package nodeconfig
 
 import (
-	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -121,10 +120,8 @@ func (a *Applier) hostname(id Identity) error {
 	return errors.Join(a.write("/etc/hostname", id.Hostname+"\n"), a.write("/etc/hosts", hosts.String()))
 }
 
-// machineID writes the node's machine-id(5). A server of an earlier version sends
-// none; the id then comes from the MAC that booted.
+// machineID writes the node's machine-id(5).
 func (a *Applier) machineID(id Identity) error {
-	id.MachineID = cmp.Or(id.MachineID, pools.MachineID(id.MAC))
 	if b, err := hex.DecodeString(id.MachineID); err != nil || len(b) != 16 {
 		return fmt.Errorf("machine-id %q: not 32 hex digits", id.MachineID)
 	}

@@ -175,11 +175,7 @@ func (t *Table) issuedTo(mac pools.MAC) *boot {
 // inFirmware reports whether the firmware of the machine is running: it has sent a
 // netboot DISCOVER not long ago, and no key has claimed the boot.
 func (b *boot) inFirmware(now time.Time) bool {
-	last := b.Discovered
-	if last.IsZero() { // stored by an older version
-		last = b.Record.Started
-	}
-	return b.Netboot && b.KeyHash == nil && Recent(last, now, FirmwarePhase)
+	return b.Netboot && b.KeyHash == nil && Recent(b.Discovered, now, FirmwarePhase)
 }
 
 // abandoned reports whether an unclaimed boot has made no progress for so long that a nonce

@@ -120,12 +120,12 @@ func TestFloodOfMachines(t *testing.T) {
 	check("after a flood that follows a restart")
 }
 
-// An older version stored more boots of unknown machines than there is room for now.
+// The file has more boots of unknown machines than there is room for.
 func TestTooManyStored(t *testing.T) {
 	d, c := newDisk(), &clock{now: epoch}
 	for n := range 6000 {
 		id := fmt.Sprintf("20260301T120000.%06d-%s", n, mac(n).Hex())
-		d.values[id] = fmt.Appendf(nil, `{"record":{"id":%q,"mac":%q,"node":%q,"started":"2026-03-01T12:00:00Z"}}`, id, mac(n), plan(n).Node)
+		d.values[id] = fmt.Appendf(nil, `{"record":{"id":%q,"mac":%q,"node":%q,"unknown":true,"started":"2026-03-01T12:00:00Z"}}`, id, mac(n), plan(n).Node)
 	}
 	b := d.open(t, c)
 	if err := b.Flush(); err != nil {

@@ -23,7 +23,7 @@ type nonce struct {
 }
 
 // proves reports whether the client that asked for a nonce has shown that it receives what is
-// sent to its address. Older versions did not store that, and voided all earlier nonces.
+// sent to its address.
 func (n nonce) proves() bool { return n.NonceHash != nil && !n.Unproved }
 
 // The methods below require that the lock is held.

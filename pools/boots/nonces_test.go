@@ -1,7 +1,6 @@
 package boots_test
 
 import (
-	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -210,32 +209,4 @@ func TestUnprovedNonceExpires(t *testing.T) {
 		issueUnproved(t, b)
 	}
 	wantVoid(t, b, "after 12 minutes", nonce)
-}
-
-// A record of an older version has one nonce, which voids all before it. An older version reads
-// the newest nonce of a record.
-func TestNoncesOfOlderVersions(t *testing.T) {
-	d, c := newDisk(), &clock{now: epoch}
-	b := d.open(t, c)
-	nonce := issue(t, b)
-	step(t, b, "", boots.StepKernel)
-	first, last := issueUnproved(t, b), issueUnproved(t, b)
-	for id, value := range d.values {
-		var stored map[string]json.RawMessage
-		if err := json.Unmarshal(value, &stored); err != nil {
-			t.Fatal(err)
-		}
-		for _, fresh := range []string{"earlier", "unproved"} {
-			if stored[fresh] == nil {
-				t.Errorf("%s has no %q", value, fresh)
-			}
-			delete(stored, fresh)
-		}
-		d.values[id], _ = json.Marshal(stored)
-	}
-	b = d.open(t, c)
-	wantVoid(t, b, "before the last", nonce)
-	wantVoid(t, b, "before the last", first)
-	issueUnproved(t, b)
-	claim(t, b, last, "key")
 }

@@ -65,7 +65,7 @@ func TestSignedEvents(t *testing.T) {
 	}
 }
 
-// An older drover-init has no key. Its events count, but pods cannot fill the timeline.
+// A node has no key before its config has arrived. Its events count, but pods cannot fill the timeline.
 func TestUnsignedEvents(t *testing.T) {
 	b, nonce, _ := claimed(t)
 	step(t, b, nonce, boots.StepConfig)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"drover/internal/wait"
-	"drover/pools"
 )
 
 // ErrUnavailable is the error of a [Storage] that cannot store changes at present: the
@@ -64,9 +63,6 @@ func (t *Table) Load(id string, value []byte) error {
 		return fmt.Errorf("boot %q: invalid ID of a boot: %w", id, err)
 	}
 	b.bound, b.enqueued = b.KeyHash != nil, true
-	if mac, ok := pools.CatchAllMAC(b.Record.Node); ok && mac == b.Record.MAC {
-		b.Record.Unknown = true // older versions did not store it
-	}
 	t.last = at
 	t.add(b)
 	return nil

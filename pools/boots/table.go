@@ -307,7 +307,7 @@ const perStep = 100
 func (t *Table) List() []Record {
 	type place struct {
 		order uint64
-		*boot
+		boot  *boot
 	}
 	t.mu.Lock()
 	sorted := make([]place, 0, t.known.len()+t.unknown.len())
@@ -330,7 +330,7 @@ func (t *Table) List() []Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range sorted {
-		all[i] = sorted[i].Record
+		all[i] = sorted[i].boot.Record
 	}
 	return all
 }

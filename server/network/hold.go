@@ -23,11 +23,15 @@ func Fixed(inner net.Listener) *Listener {
 // connections then wait in the kernel for the next server, until Close.
 func (l *Listener) Server() net.Listener { return served{l} }
 
-type served struct{ *Listener }
+type served struct{ listener *Listener }
+
+func (s served) Accept() (net.Conn, error) { return s.listener.Accept() }
+
+func (s served) Addr() net.Addr { return s.listener.Addr() }
 
 // Close ends Accept alone.
 func (s served) Close() error {
-	s.stop()
+	s.listener.stop()
 	return nil
 }
 

@@ -21,10 +21,10 @@ func (l *Log) Damage() Damage {
 	return l.damage
 }
 
-// Lose counts and logs a damaged part that is left out. It returns an error instead if
+// lose counts and logs a damaged part that is left out. It returns an error instead if
 // the part may have had vital values and AcceptLoss is not set. Call it before Open or
 // Import only.
-func (l *Log) Lose(vital bool, bytes int64, format string, args ...any) error {
+func (l *Log) lose(vital bool, bytes int64, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if vital && !l.AcceptLoss {
 		return fmt.Errorf("%s, which may have had %s: %w", text, l.vital(), ErrDamaged)

@@ -106,7 +106,7 @@ func (l *Log) Open() error {
 }
 
 // load fills the tables.
-func (l *Log) load(c Contents) error {
+func (l *Log) load(c contents) error {
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		t, ok := l.Tables[id]
 		if !ok {
@@ -120,7 +120,7 @@ func (l *Log) load(c Contents) error {
 			case t.Vital != "" && !l.AcceptLoss:
 				return fmt.Errorf("%w: %w", err, ErrDamaged)
 			default:
-				_ = l.Lose(false, 0, "%v", err)
+				_ = l.lose(false, 0, "%v", err)
 			}
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"slices"
 )
 
-// Contents is the values of all tables, by table and key.
-type Contents map[TableID]map[string][]byte
+// contents is the values of all tables, by table and key.
+type contents map[TableID]map[string][]byte
 
-// Apply makes a change.
-func (c Contents) Apply(o Change) error {
+// apply makes a change.
+func (c contents) apply(o Change) error {
 	if o.Value == nil {
 		delete(c[o.Table], string(o.Key))
 		return nil
@@ -33,8 +33,8 @@ var ErrDamaged = errors.New("the state is damaged")
 // replay reads the newest snapshot in the directory and the logs since. It returns their
 // contents, and the last log, with generation 0 if there is none. It leaves out what is
 // damaged.
-func (l *Log) replay() (c Contents, last segment, err error) {
-	c = Contents{}
+func (l *Log) replay() (c contents, last segment, err error) {
+	c = contents{}
 	snapshots, err := generations(l.Dir, snapshotPattern)
 	if err != nil {
 		return c, last, err
@@ -53,7 +53,7 @@ func (l *Log) replay() (c Contents, last segment, err error) {
 	}
 	for len(logs) > 0 || len(snapshots) > 0 && last.generation == 0 {
 		if len(logs) == 0 || logs[0] != next {
-			if err := l.Lose(true, 0, logPattern+" is missing", next); err != nil {
+			if err := l.lose(true, 0, logPattern+" is missing", next); err != nil {
 				return c, last, err
 			}
 			last = segment{generation: next} // go on with those that are there
@@ -71,7 +71,7 @@ func (l *Log) replay() (c Contents, last segment, err error) {
 // restSize is the size of the record with keyRest.
 const restSize = recordHeader + 3 + int64(len(keyRest)) + 1
 
-func (l *Log) readSnapshot(c Contents, generation uint64) error {
+func (l *Log) readSnapshot(c contents, generation uint64) error {
 	name := fmt.Sprintf(snapshotPattern, generation)
 	content, err := os.ReadFile(filepath.Join(l.Dir, name))
 	if err != nil {
@@ -85,11 +85,11 @@ func (l *Log) readSnapshot(c Contents, generation uint64) error {
 				rest = rest || string(o.Key) == keyRest
 				return nil
 			}
-			return c.Apply(o)
+			return c.apply(o)
 		})
 	}
 	end, err := ReadRecords(content, generation, each, func(from, to int64) error {
-		return l.Lose(!rest && to-from > restSize, to-from, "%s: damaged record at offset %d, %d bytes", name, from, to-from)
+		return l.lose(!rest && to-from > restSize, to-from, "%s: damaged record at offset %d, %d bytes", name, from, to-from)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -97,15 +97,15 @@ func (l *Log) readSnapshot(c Contents, generation uint64) error {
 	size := int64(len(content))
 	switch {
 	case !complete:
-		return l.Lose(!rest, size-end, "%s: cut off or damaged at offset %d, %d bytes", name, end, size-end)
+		return l.lose(!rest, size-end, "%s: cut off or damaged at offset %d, %d bytes", name, end, size-end)
 	case end < size:
-		return l.Lose(false, size-end, "%s: %d bytes behind the end", name, size-end)
+		return l.lose(false, size-end, "%s: %d bytes behind the end", name, size-end)
 	}
 	return nil
 }
 
 // readLog applies the changes of a log. before is the previous log.
-func (l *Log) readLog(c Contents, generation uint64, before segment, hasSnapshot bool) (segment, error) {
+func (l *Log) readLog(c contents, generation uint64, before segment, hasSnapshot bool) (segment, error) {
 	s := segment{name: fmt.Sprintf(logPattern, generation), generation: generation}
 	content, err := os.ReadFile(filepath.Join(l.Dir, s.name))
 	if err != nil {
@@ -119,7 +119,7 @@ func (l *Log) readLog(c Contents, generation uint64, before segment, hasSnapshot
 				return nil
 			}
 			vital = vital || l.Tables[o.Table].Vital != ""
-			return c.Apply(o)
+			return c.apply(o)
 		})
 		if err == nil && at == 0 {
 			err = l.checkEnd(before, s)
@@ -128,13 +128,13 @@ func (l *Log) readLog(c Contents, generation uint64, before segment, hasSnapshot
 			s.vital++
 		}
 		if err == nil && counted > s.vital {
-			err = l.Lose(true, 0, "%s: a damaged record before offset %d", s.name, at)
+			err = l.lose(true, 0, "%s: a damaged record before offset %d", s.name, at)
 		}
 		s.vital = max(s.vital, counted)
 		return err
 	}
 	s.end, err = ReadRecords(content, generation, each, func(from, to int64) error {
-		return l.Lose(false, to-from, "%s: damaged record at offset %d, %d bytes", s.name, from, to-from)
+		return l.lose(false, to-from, "%s: damaged record at offset %d, %d bytes", s.name, from, to-from)
 	})
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", s.name, err)
@@ -162,7 +162,7 @@ func (l *Log) checkEnd(before, s segment) error {
 	if before.generation == 0 || before.name == "" || before.end >= s.before {
 		return nil
 	}
-	return l.Lose(s.vitalBefore > before.vital, s.before-before.end, "%s: damaged record at offset %d, %d bytes", before.name, before.end, s.before-before.end)
+	return l.lose(s.vitalBefore > before.vital, s.before-before.end, "%s: damaged record at offset %d, %d bytes", before.name, before.end, s.before-before.end)
 }
 
 // checkTail reports the bytes behind the last record of a log. After a crash they are a
@@ -171,7 +171,7 @@ func (l *Log) checkEnd(before, s segment) error {
 func (l *Log) checkTail(s segment, content []byte, hasSnapshot bool) error {
 	tail := content[s.end:]
 	if len(tail) < recordHeader && (s.end > 0 || hasSnapshot) {
-		return l.Lose(false, 0, "%s: cut off at offset %d", s.name, s.end)
+		return l.lose(false, 0, "%s: cut off at offset %d", s.name, s.end)
 	}
 	if n := len(bytes.TrimRight(tail, "\x00")); n > 0 {
 		l.Logger.Warn("ignoring the end of a log: a crash cut off its last write, or it is damaged", "file", s.name, "offset", s.end, "bytes", n)

@@ -27,8 +27,8 @@ type TokenStore interface {
 	Revoke(name string) error
 }
 
-// TokensPath is the path of the tokens of the API.
-const TokensPath = "/api/v1/tokens"
+// tokensPath is the path of the tokens of the API.
+const tokensPath = "/api/v1/tokens"
 
 var tokenList = listing.List[pools.APIToken]{Max: 1000, Columns: []listing.Column[pools.APIToken]{
 	{Name: "name", Of: func(t *pools.APIToken) string { return t.Name }},
@@ -38,14 +38,14 @@ var tokenList = listing.List[pools.APIToken]{Max: 1000, Columns: []listing.Colum
 }}
 
 func (a *API) tokenRoutes() []route.Route {
-	const one = TokensPath + "/{name}"
+	const one = tokensPath + "/{name}"
 	return []route.Route{
 		{
-			Method: "GET", Path: TokensPath, Summary: "The named tokens of the API, without their secrets", Role: pools.RoleAdmin,
+			Method: "GET", Path: tokensPath, Summary: "The named tokens of the API, without their secrets", Role: pools.RoleAdmin,
 			Query: tokenList.Parameters(), Status: 200, Answer: []pools.APIToken{}, Handle: a.listTokens,
 		},
 		{
-			Method: "POST", Path: TokensPath, Summary: "Make a token; the answer is the only one with its secret", Role: pools.RoleAdmin,
+			Method: "POST", Path: tokensPath, Summary: "Make a token; the answer is the only one with its secret", Role: pools.RoleAdmin,
 			Body: pools.APITokenRequest{}, Status: 201, Answer: pools.NewAPIToken{}, Errors: []int{409}, Handle: a.createToken,
 		},
 		{

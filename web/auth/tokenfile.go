@@ -19,7 +19,7 @@ import (
 type stored struct {
 	pools.APIToken
 	SHA256 string `json:"sha256"`
-	Check  string `json:"check,omitempty"` // of the rest; empty: an earlier version wrote it
+	Check  string `json:"check,omitempty"` // of the rest
 }
 
 // check returns the checksum of a stored token.

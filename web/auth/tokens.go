@@ -56,7 +56,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 		case e != nil || len(hash) != sha256.Size:
 			err = errors.Join(err, fmt.Errorf("token %q: sha256 %q is no digest", s.Name, s.SHA256))
 		case s.SHA256 == blank: // it has ended
-		case s.Check != "" && s.Check != s.check():
+		case s.Check != s.check():
 			err = errors.Join(err, fmt.Errorf("token %q is damaged: its checksum is another", s.Name))
 		default:
 			byHash[digest(hash)] = s.APIToken

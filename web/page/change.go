@@ -26,7 +26,7 @@ func (v changeView) title() string { return v.Title }
 
 // newForm returns the form of a request, with its values.
 func (p *page) newForm(r *request, values url.Values) *change.Form {
-	return &change.Form{API: p.api, Shared: r.Shared, Client: r.client, Do: values.Get("do"), Picks: change.Chosen(values), Values: values}
+	return &change.Form{API: p.api, Shared: r.shared, Client: r.client, Do: values.Get("do"), Picks: change.Chosen(values), Values: values}
 }
 
 // openChange answers with a form.
@@ -35,7 +35,7 @@ func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return p.login.Ask(w, r, http.StatusOK, "")
 	}
-	req := &request{Shared: p.cache.Get(client), path: r.URL.Path, query: r.URL.Query(), client: client}
+	req := &request{shared: p.cache.Get(client), path: r.URL.Path, query: r.URL.Query(), client: client}
 	f := p.newForm(req, req.query)
 	if f.Values = (url.Values{}); req.query.Get("all") == "yes" {
 		f.Picks = p.pickAll(req, f.Do)
@@ -50,11 +50,11 @@ func (p *page) openChange(w http.ResponseWriter, r *http.Request) error {
 func (p *page) pickAll(r *request, do string) []string {
 	switch do {
 	case "forget", "adopt":
-		return unknownList(r).Picks(r.query, r.Unknowns)
+		return unknownList(r).Picks(r.query, r.shared.Unknowns)
 	case "release":
 		return leaseList(r).Picks(r.query, p.leaseInfos(r))
 	case "next", "power", "move", "tag", "remove":
-		return machineList(r).Picks(r.query, r.Machines)
+		return machineList(r).Picks(r.query, r.shared.Machines)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (p *page) postChange(w http.ResponseWriter, r *http.Request) error {
 		return p.fail(w, r, client, err)
 	}
 	p.cache.Forget() // it is compared with what is in force now
-	req := &request{Shared: p.cache.Get(client), path: r.URL.Path, client: client}
+	req := &request{shared: p.cache.Get(client), path: r.URL.Path, client: client}
 	f := p.newForm(req, r.PostForm)
 	code, err := f.Preview()
 	if err != nil {

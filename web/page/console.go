@@ -38,7 +38,7 @@ func (v *nodeView) console(p *page, b *boots.Record, r *request) {
 	if len(lines) == 0 {
 		return
 	}
-	v.Console.Last = text.Ago(r.Now.Sub(lines[len(lines)-1].Time))
+	v.Console.Last = text.Ago(r.shared.Now.Sub(lines[len(lines)-1].Time))
 	var all strings.Builder
 	for _, l := range lines[max(0, len(lines)-maxConsole):] {
 		all.WriteString(printable.Line(l.Text, 2*maxText) + "\n")

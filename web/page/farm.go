@@ -41,10 +41,10 @@ func (p *page) pools(r *request) (any, error) {
 					}
 				}
 			}
-			at := slices.IndexFunc(r.Farm.Config.Pools, func(c pools.Pool) bool { return c.Name == v.Name })
+			at := slices.IndexFunc(r.shared.Farm.Config.Pools, func(c pools.Pool) bool { return c.Name == v.Name })
 			where := "" // the farm has changed since
 			if at >= 0 {
-				where = r.Farm.PoolOrigin(at).Position()
+				where = r.shared.Farm.PoolOrigin(at).Position()
 			}
 			return table.Row{Key: v.Name, Cells: []table.Cell{
 				{Text: v.Name, URL: table.To("/nodes", "pool", v.Name)}, {Text: fmt.Sprint(v.Nodes), URL: table.To("/nodes", "pool", v.Name)},
@@ -81,9 +81,9 @@ func (p *page) tags(r *request) (any, error) {
 
 // clusters is the list of clusters.
 func (p *page) clusters(r *request) (any, error) {
-	wrong, machines, ready := snapshot.ClusterHealth(r.Problems), machineIndex(r).Count("cluster"), map[string]int{}
-	for i := range r.Machines {
-		if m := &r.Machines[i]; m.State == string(pools.NodeReady) {
+	wrong, machines, ready := snapshot.ClusterHealth(r.shared.Problems), machineIndex(r).Count("cluster"), map[string]int{}
+	for i := range r.shared.Machines {
+		if m := &r.shared.Machines[i]; m.State == string(pools.NodeReady) {
 			ready[clusterOf(m)]++
 		}
 	}
@@ -139,7 +139,7 @@ func (p *page) current(ref string, r *request) (pools.ImageInfo, bool) {
 
 // built returns the generations of images. They are read from the disk once for a snapshot.
 func (p *page) built(r *request) []pools.ImageInfo {
-	return snapshot.Once(r.Shared, "images", func() []pools.ImageInfo { return p.api.ImagesOf(r.client) })
+	return snapshot.Once(r.shared, "images", func() []pools.ImageInfo { return p.api.ImagesOf(r.client) })
 }
 
 // means reports whether a reference to an image means a generation now.
@@ -158,7 +158,7 @@ func (p *page) images(r *request) (any, error) {
 			{Head: "Kernel"}, {Head: "From"}, {Head: "Pools"},
 		},
 		Row: func(v *pools.ImageInfo) table.Row {
-			built := table.Cell{Text: text.Ago(r.Now.Sub(v.Created)) + " ago", Sub: []string{text.Clock(v.Created)}}
+			built := table.Cell{Text: text.Ago(r.shared.Now.Sub(v.Created)) + " ago", Sub: []string{text.Clock(v.Created)}}
 			generation := table.Cell{Text: v.ID[:min(12, len(v.ID))], Code: true}
 			if v.Current {
 				generation.Sub = []string{"current"}

@@ -29,7 +29,7 @@ func (p *page) chassis(r *request) (any, error) {
 		}
 		return table.To(changePath, "do", "read", "pick", c.Name)
 	}
-	return chassisView{chassis.Draw(p.api.ChassisOf(r.client), r.Machines, r.Now, read)}, nil
+	return chassisView{chassis.Draw(p.api.ChassisOf(r.client), r.shared.Machines, r.shared.Now, read)}, nil
 }
 
 // power is the list of the last power jobs.
@@ -82,7 +82,7 @@ func jobRow(j *pools.PowerJob, r *request) table.Row {
 		more = fmt.Sprintf(" and %d more", n)
 	}
 	return table.Row{Key: j.ID, Cells: []table.Cell{
-		{Text: text.Ago(r.Now.Sub(j.Started)) + " ago", Sub: []string{text.Clock(j.Started)}}, {Text: j.Action}, how,
+		{Text: text.Ago(r.shared.Now.Sub(j.Started)) + " ago", Sub: []string{text.Clock(j.Started)}}, {Text: j.Action}, how,
 		{Text: joined(names[:min(len(names), maxJobNodes)]) + more}, {Text: printable.Line(j.Actor, 80)},
 	}}
 }
@@ -106,7 +106,7 @@ func (p *page) audit(r *request) (any, error) {
 		},
 		Row: func(e *pools.AuditEntry) table.Row {
 			machine := table.Cell{Text: e.Node}
-			if r.ByName[e.Node] != nil {
+			if r.shared.ByName[e.Node] != nil {
 				machine.URL = table.NodePath(e.Node)
 			}
 			return table.Row{Cells: []table.Cell{
@@ -115,7 +115,7 @@ func (p *page) audit(r *request) (any, error) {
 		},
 	}
 	t := table.Table{Name: "Audit", Path: r.path, Empty: "Nobody has changed anything."}
-	index := snapshot.Once(r.Shared, "audit list", func() *table.Index[pools.AuditEntry] { return l.Index(all.entries) })
+	index := snapshot.Once(r.shared, "audit list", func() *table.Index[pools.AuditEntry] { return l.Index(all.entries) })
 	return index.View(t, r.query, l.Row, r.pace), nil
 }
 
@@ -148,16 +148,16 @@ func (configView) title() string { return "Config" }
 type mistakeLine struct{ Where, Text, Hint string }
 
 func (p *page) config(r *request) (any, error) {
-	v := configView{File: r.Farm.Source}
-	c := &r.Farm.Config
+	v := configView{File: r.shared.Farm.Source}
+	c := &r.shared.Farm.Config
 	v.Facts = []fact{
-		{"Nodes", table.Cell{Text: fmt.Sprint(len(r.Farm.Nodes())), URL: "/nodes"}}, {"Pools", table.Cell{Text: fmt.Sprint(len(c.Pools)), URL: "/pools"}},
+		{"Nodes", table.Cell{Text: fmt.Sprint(len(r.shared.Farm.Nodes())), URL: "/nodes"}}, {"Pools", table.Cell{Text: fmt.Sprint(len(c.Pools)), URL: "/pools"}},
 		{"Clusters", table.Cell{Text: fmt.Sprint(len(c.Clusters)), URL: "/clusters"}}, {"Tags", table.Cell{Text: fmt.Sprint(len(c.Tags)), URL: "/tags"}},
 	}
 	if r.client.Role.Includes(pools.RoleAdmin) {
 		v.Reload = table.To(changePath, "do", "reload")
 	}
-	for _, problem := range r.Problems {
+	for _, problem := range r.shared.Problems {
 		if problem.Part == "config" {
 			v.Warnings = append(v.Warnings, printable.Line(problem.Problem, 2*maxText))
 		}

@@ -18,7 +18,7 @@ func (p *page) unknown(r *request) (any, error) {
 	if r.mayChange() {
 		t.Actions = []table.Pair{{Name: "adopt", Value: "Add as nodes"}, {Name: "forget", Value: "Forget"}}
 	}
-	return unknownList(r).View(t, r.query, r.Unknowns), nil
+	return unknownList(r).View(t, r.query, r.shared.Unknowns), nil
 }
 
 // unknownList is the list of unknown hardware, as a client sees it.
@@ -52,14 +52,14 @@ func unknownText(u *pools.Unknown) string {
 func unknownRow(u *pools.Unknown, r *request) table.Row {
 	out := table.Row{Key: u.MAC.String()}
 	machine := table.Cell{Text: u.MAC.String(), Code: true}
-	if name := pools.CatchAllName(u.MAC); r.ByName[name] != nil {
+	if name := pools.CatchAllName(u.MAC); r.shared.ByName[name] != nil {
 		machine.URL = table.NodePath(name)
 	}
 	times := "times"
 	if u.Count == 1 {
 		times = "time"
 	}
-	asked := table.Cell{Text: text.Ago(r.Now.Sub(u.Last)) + " ago", Sub: []string{fmt.Sprintf("%d %s", u.Count, times)}}
+	asked := table.Cell{Text: text.Ago(r.shared.Now.Sub(u.Last)) + " ago", Sub: []string{fmt.Sprintf("%d %s", u.Count, times)}}
 	says := table.Cell{Text: printable.Quote(string(u.Firmware), 64)}
 	if says.Text == "" {
 		says.Text = "an operating system"
@@ -124,7 +124,7 @@ func (p *page) leases(r *request) (any, error) {
 // leaseInfos returns all leases.
 func (p *page) leaseInfos(r *request) (all []pools.LeaseInfo) {
 	for _, l := range p.api.LeasesOf(r.client) {
-		all = append(all, pools.LeaseInfo{Lease: l, State: l.State(r.Now)})
+		all = append(all, pools.LeaseInfo{Lease: l, State: l.State(r.shared.Now)})
 	}
 	return all
 }
@@ -157,12 +157,12 @@ func leaseRow(l *pools.LeaseInfo, r *request) table.Row {
 	if l.State == pools.LeaseDeclined {
 		how = table.Cell{State: snapshot.Failing, Sub: []string{"in quarantine: " + printable.Quote(l.Declined, 120)}}
 	}
-	ends := table.Cell{Text: "in " + text.Ago(l.Expires.Sub(r.Now))}
-	if !l.Expires.After(r.Now) {
-		ends.Text = text.Ago(r.Now.Sub(l.Expires)) + " ago"
+	ends := table.Cell{Text: "in " + text.Ago(l.Expires.Sub(r.shared.Now))}
+	if !l.Expires.After(r.shared.Now) {
+		ends.Text = text.Ago(r.shared.Now.Sub(l.Expires)) + " ago"
 	}
 	machine := table.Cell{Text: l.Node, Sub: []string{l.MAC.String()}}
-	if r.ByName[l.Node] != nil {
+	if r.shared.ByName[l.Node] != nil {
 		machine.URL = table.NodePath(l.Node)
 	}
 	out.Cells = []table.Cell{{Text: l.Address.String(), Code: true}, how, machine, {Text: l.Pool}, ends}
@@ -192,7 +192,7 @@ func ranges(all []pools.Lease, r *request) (out []rangeUse) {
 		}
 		u := rangeUse{Pool: pool.Name, Range: pool.Range, Size: pool.Range.Count(maxRange)}
 		for _, l := range all {
-			if l.Pool == pool.Name && l.Active(r.Now) && pool.Range.Contains(l.Address) {
+			if l.Pool == pool.Name && l.Active(r.shared.Now) && pool.Range.Contains(l.Address) {
 				u.Leased++
 			}
 		}

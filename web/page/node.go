@@ -71,13 +71,13 @@ type imageChange struct {
 const maxNodeAudit = 8
 
 func (p *page) node(r *request) (any, error) {
-	m := r.ByName[r.name]
+	m := r.shared.ByName[r.name]
 	if m == nil {
 		return nil, fmt.Errorf("%w: %q", pools.ErrNotFound, printable.Line(r.name, 80))
 	}
 	v := nodeView{Name: m.Name, State: m.State, Problem: m.Problem}
 	if !m.Status.Since.IsZero() {
-		v.Since = text.Ago(r.Now.Sub(m.Status.Since))
+		v.Since = text.Ago(r.shared.Now.Sub(m.Status.Since))
 	}
 	if m.Declared() {
 		v.Where = declaredAt(m.NodeInfo)
@@ -157,12 +157,12 @@ func nodeFacts(m *snapshot.Machine) []fact {
 // boots sets the boots of a machine: the one that the query names, else the newest, and the
 // list of all.
 func (v *nodeView) boots(p *page, m *snapshot.Machine, r *request) {
-	byNode := snapshot.Once(r.Shared, "boots by node", func() map[string][]int32 {
-		return snapshot.ByNode(r.Records, func(b *boots.Record) string { return b.Node })
+	byNode := snapshot.Once(r.shared, "boots by node", func() map[string][]int32 {
+		return snapshot.ByNode(r.shared.Records, func(b *boots.Record) string { return b.Node })
 	})
 	var all []boots.Record
 	for _, i := range byNode[m.Name] {
-		all = append(all, r.Records[i])
+		all = append(all, r.shared.Records[i])
 	}
 	if len(all) == 0 {
 		return
@@ -178,7 +178,7 @@ func (v *nodeView) boots(p *page, m *snapshot.Machine, r *request) {
 		how = m.State
 	}
 	v.console(p, &all[shown], r)
-	w := timeline.New(&all[shown], all[shown+1:], r.Now, how)
+	w := timeline.New(&all[shown], all[shown+1:], r.shared.Now, how)
 	w.Current = shown == 0
 	v.Boot = &w
 	v.Earlier = timeline.Boots(table.NodePath(m.Name), all[shown].ID, all)
@@ -216,14 +216,14 @@ func kubernetes(m *snapshot.Machine) (facts []fact) {
 // powerFacts returns what the last power jobs did with a machine.
 func (p *page) powerFacts(m *snapshot.Machine, r *request) (facts []fact) {
 	if m.Status.Power != "" {
-		facts = append(facts, fact{"Last seen", table.Cell{Text: printable.Line(m.Status.Power, 32), Sub: []string{text.Ago(r.Now.Sub(m.Status.PowerSeen)) + " ago"}}})
+		facts = append(facts, fact{"Last seen", table.Cell{Text: printable.Line(m.Status.Power, 32), Sub: []string{text.Ago(r.shared.Now.Sub(m.Status.PowerSeen)) + " ago"}}})
 	}
 	for _, job := range p.api.JobsOf(r.client) {
 		for _, n := range job.Nodes {
 			if n.Name != m.Name || len(facts) > 3 {
 				continue
 			}
-			f := fact{job.Action, table.Cell{Text: n.Step, Sub: []string{text.Ago(r.Now.Sub(n.Time)) + " ago, " + printable.Line(job.Actor, 80)}}}
+			f := fact{job.Action, table.Cell{Text: n.Step, Sub: []string{text.Ago(r.shared.Now.Sub(n.Time)) + " ago, " + printable.Line(job.Actor, 80)}}}
 			if n.Error != "" {
 				f.State, f.Sub = snapshot.Failing, append(f.Sub, printable.Line(n.Error, maxText))
 			}
@@ -269,7 +269,7 @@ type audited struct {
 
 // audited returns what clients have done. It is read once for a snapshot.
 func (p *page) audited(r *request) audited {
-	return snapshot.Once(r.Shared, "audit", func() audited {
+	return snapshot.Once(r.shared, "audit", func() audited {
 		entries, err := p.api.AuditOf(r.client)
 		return audited{entries, snapshot.ByNode(entries, func(e *pools.AuditEntry) string { return e.Node }), err}
 	})
@@ -316,7 +316,7 @@ func (v *nodeView) image(p *page, m *snapshot.Machine, r *request) {
 	}
 	if image, built := p.current(next, r); built && !c.Differs {
 		if image.Created.After(m.Boot.Started) {
-			c.Differs, c.Detail = true, "rebuilt "+text.Ago(r.Now.Sub(image.Created))+" ago, after this boot began"
+			c.Differs, c.Detail = true, "rebuilt "+text.Ago(r.shared.Now.Sub(image.Created))+" ago, after this boot began"
 		} else {
 			c.Detail = "built " + image.Created.UTC().Format(time.DateOnly) + ", before this boot"
 		}

@@ -17,12 +17,12 @@ import (
 // nodes is the list of all machines.
 func (p *page) nodes(r *request) (any, error) {
 	t := table.Table{Name: "Nodes", Path: r.path, Empty: "No machine fits."}
-	if len(r.Machines) == 0 {
-		t.Empty = "No machine is known yet. Declare nodes in " + r.Farm.Source + ", or let one boot from the network: it appears under Unknown."
+	if len(r.shared.Machines) == 0 {
+		t.Empty = "No machine is known yet. Declare nodes in " + r.shared.Farm.Source + ", or let one boot from the network: it appears under Unknown."
 	}
 	if key := r.query.Get("cause"); key != "" {
 		t.Intro = "What is wrong with these machines is over, or is another thing by now."
-		for _, c := range r.Causes {
+		for _, c := range r.shared.Causes {
 			if c.Key == key {
 				t.Intro = c.Text
 			}
@@ -37,7 +37,7 @@ func (p *page) nodes(r *request) (any, error) {
 
 // machineIndex is the list of machines, with what does not depend on a query.
 func machineIndex(r *request) *table.Index[snapshot.Machine] {
-	return snapshot.Once(r.Shared, "nodes", func() *table.Index[snapshot.Machine] { return machineList(r).Index(r.Machines) })
+	return snapshot.Once(r.shared, "nodes", func() *table.Index[snapshot.Machine] { return machineList(r).Index(r.shared.Machines) })
 }
 
 // machineList is the list of machines, as a client sees it.
@@ -89,7 +89,7 @@ func nodeRow(m *snapshot.Machine, r *request) table.Row {
 		how.Sub = append(how.Sub, "next boot: "+string(m.NextBoot))
 	}
 	if m.Status.Power != "" {
-		how.Sub = append(how.Sub, "power was "+printable.Line(m.Status.Power, 32)+" "+text.Ago(r.Now.Sub(m.Status.PowerSeen))+" ago")
+		how.Sub = append(how.Sub, "power was "+printable.Line(m.Status.Power, 32)+" "+text.Ago(r.shared.Now.Sub(m.Status.PowerSeen))+" ago")
 	}
 	macs := macTexts(m)
 	mac := table.Cell{}
@@ -101,7 +101,7 @@ func nodeRow(m *snapshot.Machine, r *request) table.Row {
 	}
 	since := table.Cell{}
 	if !m.Status.Since.IsZero() {
-		since.Text = text.Ago(r.Now.Sub(m.Status.Since))
+		since.Text = text.Ago(r.shared.Now.Sub(m.Status.Since))
 	}
 	out.Cells = []table.Cell{
 		name, how, {Text: m.Pool, URL: table.To("/nodes", "pool", m.Pool)}, {Text: clusterOf(m)}, {Text: addressText(m)}, mac,

@@ -67,8 +67,8 @@ const (
 )
 
 func (p *page) overview(r *request) (any, error) {
-	v := overview{Total: len(r.Machines)}
-	for _, problem := range r.Problems {
+	v := overview{Total: len(r.shared.Machines)}
+	for _, problem := range r.shared.Problems {
 		problem.Problem = printable.Line(problem.Problem, 2*maxText)
 		if problem.Warning {
 			v.Warnings = append(v.Warnings, problem)
@@ -77,18 +77,18 @@ func (p *page) overview(r *request) (any, error) {
 		}
 	}
 	for _, s := range snapshot.States() {
-		if n := r.Counts[s]; n > 0 {
+		if n := r.shared.Counts[s]; n > 0 {
 			v.Counts = append(v.Counts, count{s, n, table.To("/nodes", "state", string(s))})
 		}
 	}
-	for _, c := range r.Causes[:min(len(r.Causes), maxCauses)] {
+	for _, c := range r.shared.Causes[:min(len(r.shared.Causes), maxCauses)] {
 		t := trouble{c, table.To("/nodes", "cause", c.Key)}
 		if c.N == 1 {
 			t.URL = table.NodePath(c.First)
 		}
 		v.Causes = append(v.Causes, t)
 	}
-	v.More = len(r.Causes) - len(v.Causes)
+	v.More = len(r.shared.Causes) - len(v.Causes)
 	v.booting(r)
 	v.pools(r)
 	v.Ranges = ranges(p.api.LeasesOf(r.client), r)
@@ -98,8 +98,8 @@ func (p *page) overview(r *request) (any, error) {
 // booting sets the newest boots in progress: those of declared machines first.
 func (v *overview) booting(r *request) {
 	var all []*snapshot.Machine
-	for i := range r.Machines {
-		if m := &r.Machines[i]; m.State == string(pools.NodeBooting) {
+	for i := range r.shared.Machines {
+		if m := &r.shared.Machines[i]; m.State == string(pools.NodeBooting) {
 			all = append(all, m)
 		}
 	}
@@ -116,7 +116,7 @@ func (v *overview) booting(r *request) {
 	v.Waiting = len(all) - len(shown)
 	for _, m := range shown {
 		v.Booting = append(v.Booting, bootLine{
-			Name: m.Name, URL: table.NodePath(m.Name), State: m.State, Step: m.Status.Detail, Since: text.Ago(r.Now.Sub(m.Status.Since)),
+			Name: m.Name, URL: table.NodePath(m.Name), State: m.State, Step: m.Status.Detail, Since: text.Ago(r.shared.Now.Sub(m.Status.Since)),
 			Steps: [2]int{snapshot.Progress(m.Boot), snapshot.UsualSteps()}, Pool: m.Pool,
 		})
 	}
@@ -125,8 +125,8 @@ func (v *overview) booting(r *request) {
 // pools sets the pools, in the order of the config.
 func (v *overview) pools(r *request) {
 	by := map[string]map[string]int{}
-	for i := range r.Machines {
-		m := &r.Machines[i]
+	for i := range r.shared.Machines {
+		m := &r.shared.Machines[i]
 		if by[m.Pool] == nil {
 			by[m.Pool] = map[string]int{}
 		}

@@ -66,7 +66,7 @@ func (p *page) allViews() []*view {
 
 // request is what the content of a page is made from.
 type request struct {
-	*snapshot.Shared
+	shared *snapshot.Shared
 	path   string
 	name   string // of a named view
 	query  url.Values
@@ -76,8 +76,8 @@ type request struct {
 
 // pools returns the pools that the client may see, in the order of the config.
 func (r *request) pools() (all []*pools.Pool) {
-	for i := range r.Farm.Config.Pools {
-		if p := &r.Farm.Config.Pools[i]; r.client.May(p.Name) == nil {
+	for i := range r.shared.Farm.Config.Pools {
+		if p := &r.shared.Farm.Config.Pools[i]; r.client.May(p.Name) == nil {
 			all = append(all, p)
 		}
 	}
@@ -210,7 +210,7 @@ type titled interface{ title() string }
 
 func (p *page) frame(r *request, v *view, content any) frame {
 	f := frame{
-		Title: v.title, Client: reader(r.client), Farm: r.Farm.Source, Version: p.api.Version,
+		Title: v.title, Client: reader(r.client), Farm: r.shared.Farm.Source, Version: p.api.Version,
 		Find: r.path != "/nodes", Content: content,
 	}
 	switch c := content.(type) {
@@ -225,7 +225,7 @@ func (p *page) frame(r *request, v *view, content any) frame {
 		}
 		item := navItem{Title: other.title, Path: other.path, Current: other.path == v.path}
 		if other.path == "/unknown" {
-			item.N = len(r.Unknowns)
+			item.N = len(r.shared.Unknowns)
 		}
 		f.Nav = append(f.Nav, item)
 	}
@@ -244,7 +244,7 @@ func (p *page) fail(w http.ResponseWriter, r *http.Request, client auth.Client, 
 	if e.Code >= http.StatusInternalServerError {
 		p.api.Log.Error("page not served", "path", r.URL.Path, "err", err)
 	}
-	req := &request{Shared: p.cache.Get(client), path: r.URL.Path, client: client}
+	req := &request{shared: p.cache.Get(client), path: r.URL.Path, client: client}
 	return p.render(w, e.Code, "failure", p.frame(req, &view{title: http.StatusText(e.Code)}, failure{e.Code, e.Msg}))
 }
 

@@ -17,26 +17,26 @@ import (
 	"drover/pools/resolve"
 )
 
-// Diff is what a config changes.
-type Diff struct {
+// diff is what a config changes.
+type diff struct {
 	Added   []string            `json:"added,omitempty"`   // nodes that come
 	Removed []string            `json:"removed,omitempty"` // nodes that go
-	Changed map[string][]Change `json:"changed,omitempty"` // by node
+	Changed map[string][]change `json:"changed,omitempty"` // by node
 	Other   []string            `json:"other,omitempty"`   // sections without nodes that change: "~ pool web", "+ cluster a"
 	Restart bool                `json:"restart,omitempty"` // it would take a restart
 }
 
-// Change is one field of what a node gets.
-type Change struct {
+// change is one field of what a node gets.
+type change struct {
 	Field string `json:"field"`
 	Old   string `json:"old,omitempty"`
 	New   string `json:"new,omitempty"`
 }
 
 // compare compares two farms.
-func compare(before, after *resolve.Farm) (d Diff, err error) {
+func compare(before, after *resolve.Farm) (d diff, err error) {
 	old, next := byName(before), byName(after)
-	d.Changed = map[string][]Change{}
+	d.Changed = map[string][]change{}
 	for _, name := range slices.SortedFunc(maps.Keys(old), natural.Compare) {
 		n, stays := next[name]
 		if !stays {
@@ -144,7 +144,7 @@ func same(a, b any) bool {
 }
 
 // changesOf compares what a node gets, field by field.
-func changesOf(before *resolve.Farm, old pools.NodeInfo, after *resolve.Farm, next pools.NodeInfo) ([]Change, error) {
+func changesOf(before *resolve.Farm, old pools.NodeInfo, after *resolve.Farm, next pools.NodeInfo) ([]change, error) {
 	x, password, err := fields(before, old)
 	if err != nil {
 		return nil, err
@@ -162,12 +162,12 @@ func changesOf(before *resolve.Farm, old pools.NodeInfo, after *resolve.Farm, ne
 			y[field] = ""
 		}
 	}
-	var out []Change
+	var out []change
 	keys := maps.Clone(x)
 	maps.Copy(keys, y)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if a, b := x[key], y[key]; a != b {
-			out = append(out, Change{Field: key, Old: a, New: b})
+			out = append(out, change{Field: key, Old: a, New: b})
 		}
 	}
 	return out, nil
@@ -224,7 +224,7 @@ func flatten(all map[string]string, v any) error {
 const maxShown = 100
 
 // text writes the differences for people.
-func (d Diff) text(w io.Writer) error {
+func (d diff) text(w io.Writer) error {
 	var b strings.Builder
 	for _, s := range d.Other {
 		fmt.Fprintln(&b, s)

@@ -65,25 +65,25 @@ nothing. Objects of an admin cluster are not compared.`,
 		Example: "  drover diff -c drover.yaml\n  drover diff -c drover.yaml -o json",
 		Args:    cobra.NoArgs,
 	}
-	cli.Show(cmd, "text", func(ctx context.Context, _ []string) (Diff, error) {
+	cli.Show(cmd, "text", func(ctx context.Context, _ []string) (diff, error) {
 		var now pools.ConfigInForce
 		if err := c.Call(ctx, http.MethodGet, path, nil, &now); err != nil {
-			return Diff{}, err
+			return diff{}, err
 		}
 		added, err := c.AddedNodes(ctx)
 		if err != nil {
-			return Diff{}, err
+			return diff{}, err
 		}
 		before, err := config.ParseText(&include.Text{File: now.File, Main: []byte(now.Content), Included: now.Included, From: include.Given}, added...)
 		if err != nil {
-			return Diff{}, fmt.Errorf("the config in force, as this drover reads it: %w", err)
+			return diff{}, fmt.Errorf("the config in force, as this drover reads it: %w", err)
 		}
 		after, err := cli.LoadConfig(file, cmd.ErrOrStderr(), added...)
 		if err != nil {
-			return Diff{}, err
+			return diff{}, err
 		}
 		return compare(before, after)
-	}, func(w io.Writer, d Diff) error { return d.text(w) })
+	}, func(w io.Writer, d diff) error { return d.text(w) })
 	cli.ConfigFlag(cmd, &file)
 	c.Flags(cmd)
 	return cmd

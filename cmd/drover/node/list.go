@@ -97,7 +97,7 @@ var compareBy = map[string]func(a, b *pools.NodeInfo) int{
 	"since": func(a, b *pools.NodeInfo) int { return statusOf(a).Since.Compare(statusOf(b).Since) },
 }
 
-// statusOf returns the status of a node; the zero status of an older server.
+// statusOf returns the status of a node; the zero status if the server sent none.
 func statusOf(n *pools.NodeInfo) pools.NodeStatus {
 	if n.Status == nil {
 		return pools.NodeStatus{}

@@ -111,7 +111,7 @@ func (p *picker) refuse(k Key, errs mistake.Errors) {
 
 // attempt is the search for the changes of a group that fit.
 type attempt struct {
-	*picker
+	picker   *picker
 	group    []Key
 	partners []Key        // changes of other objects, without which the group does not fit
 	tried    map[Key]bool // all partners there were
@@ -121,24 +121,24 @@ type attempt struct {
 // step checks the group. It reports whether a smaller one, or one with more partners, is to be
 // checked next.
 func (a *attempt) step() bool {
-	undo := a.apply(slices.Concat(a.group, a.partners))
-	err := a.try()
+	undo := a.picker.apply(slices.Concat(a.group, a.partners))
+	err := a.picker.try()
 	if err == nil {
 		return false
 	}
 	f := a.find(err)
 	undo()
 	switch {
-	case a.checks >= maxChecks || len(mistakesOf(err)) == 0:
+	case a.picker.checks >= maxChecks || len(mistakesOf(err)) == 0:
 		for _, k := range slices.Concat(a.group, a.later) {
-			a.refuse(k, words(err))
+			a.picker.refuse(k, words(err))
 		}
 		a.group, a.later = nil, nil
 	case len(f.own) > 0 && len(a.partners) > 0:
 		a.leavePartners(f.own)
 	case len(f.own) > 0:
 		for k, errs := range f.own {
-			a.refuse(k, errs)
+			a.picker.refuse(k, errs)
 		}
 		a.group = without(a.group, func(k Key) bool { return f.own[k] != nil })
 	case len(f.unfit) > 0:
@@ -153,7 +153,7 @@ func (a *attempt) step() bool {
 		a.partners = nil
 	default: // no mistake says which it is
 		a.search(a.partners, a.group)
-		a.group = without(a.group, func(k Key) bool { return a.refused[k] })
+		a.group = without(a.group, func(k Key) bool { return a.picker.refused[k] })
 	}
 	return true
 }
@@ -168,8 +168,8 @@ func (a *attempt) leavePartners(own map[Key]mistake.Errors) {
 	case n == 1:
 		a.partners = nil
 	default:
-		a.add(a.group[:n/2])
-		a.add(a.group[n/2:])
+		a.picker.add(a.group[:n/2])
+		a.picker.add(a.group[n/2:])
 		a.group = nil
 	}
 }
@@ -178,20 +178,20 @@ func (a *attempt) leavePartners(own map[Key]mistake.Errors) {
 // Other changes, made, are those without such mistakes. It reports whether there were any.
 func (a *attempt) search(made, some []Key) (found bool) {
 	all := slices.Concat(made, some)
-	undo := a.apply(all)
-	err := a.try()
+	undo := a.picker.apply(all)
+	err := a.picker.try()
 	f := a.find(err)
 	undo()
 	switch n := len(some); {
 	case len(f.nameless) == 0:
 		return false
-	case n <= 1 || a.checks >= maxChecks:
+	case n <= 1 || a.picker.checks >= maxChecks:
 		for _, k := range some {
-			a.refuse(k, f.nameless)
+			a.picker.refuse(k, f.nameless)
 		}
 	default:
 		a.search(made, some[:n/2])
-		made = without(all[:len(made)+n/2], func(k Key) bool { return a.refused[k] })
+		made = without(all[:len(made)+n/2], func(k Key) bool { return a.picker.refused[k] })
 		a.search(made, some[n/2:])
 	}
 	return true
@@ -237,13 +237,13 @@ func (a *attempt) find(err error) finding {
 	member, partner := setOf(a.group), setOf(a.partners)
 	for _, e := range mistakesOf(err) {
 		var members, partners, others []Key
-		for _, k := range a.named(e) {
+		for _, k := range a.picker.named(e) {
 			switch {
 			case member[k]:
 				members = append(members, k)
 			case partner[k]:
 				partners = append(partners, k)
-			case a.isPending(k) && !a.tried[k]:
+			case a.picker.isPending(k) && !a.tried[k]:
 				others = append(others, k)
 			}
 		}

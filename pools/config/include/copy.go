@@ -11,7 +11,7 @@ import (
 )
 
 // MaxCopy bounds a copy, in bytes.
-const MaxCopy = MaxSize + 1<<20
+const MaxCopy = maxSize + 1<<20
 
 // header is the begin of the first line of a copy, before the path of the operator's file.
 // A server with another file must not start from it. The line ends with the names and sizes

@@ -27,7 +27,7 @@ func (t *Text) Decode(c *resolve.Checked) (errs mistake.Errors) {
 		errs = append(errs, t.mistake(c, 0, pools.Hint("put all into one text", "no files are read here")))
 	case t.From == InForce:
 		errs = append(errs, t.choose(c, patterns)...)
-	case t.From == Disk:
+	case t.From == disk:
 		t.watch.add(patterns)
 		for i := range patterns {
 			if err := t.read(patterns, i); err != nil {
@@ -35,7 +35,7 @@ func (t *Text) Decode(c *resolve.Checked) (errs mistake.Errors) {
 			}
 		}
 	}
-	if t.From == Disk {
+	if t.From == disk {
 		t.From = Given
 	}
 	r.MayBeEmpty = true

@@ -38,8 +38,8 @@ func (t *Text) read(patterns []string, i int) error {
 			return pools.Hint("mend or remove it", "%s: %s", t.name(name), strings.TrimPrefix(cause(err), name+": "))
 		}
 		t.Included = append(t.Included, pools.ConfigPart{File: name, Content: string(data)})
-		if size := t.size(); size > MaxSize {
-			return pools.Hint("10 000 machines need 2 MB", "%s: with it the config has more than %d bytes", t.name(name), MaxSize)
+		if size := t.size(); size > maxSize {
+			return pools.Hint("10 000 machines need 2 MB", "%s: with it the config has more than %d bytes", t.name(name), maxSize)
 		}
 	}
 	return nil
@@ -141,7 +141,7 @@ func (d *dir) isConfig(name string) bool { return d.root != nil && d.folder == "
 
 func (d *dir) read(name string) ([]byte, error) {
 	if d.root != nil {
-		return atomicfile.ReadIn(d.root, name, MaxSize)
+		return atomicfile.ReadIn(d.root, name, maxSize)
 	}
-	return atomicfile.Read(name, MaxSize)
+	return atomicfile.Read(name, maxSize)
 }

@@ -22,9 +22,9 @@ import (
 
 // Bounds of a config.
 const (
-	// MaxSize bounds all of its files together, in bytes. 10 000 machines need 2 MB. To
+	// maxSize bounds all of its files together, in bytes. 10 000 machines need 2 MB. To
 	// decode YAML takes some forty times its size in memory.
-	MaxSize = 4 << 20
+	maxSize = 4 << 20
 
 	maxFiles   = 256    // that are included
 	maxEntries = 10_000 // of a directory in which a pattern is looked for
@@ -35,7 +35,7 @@ type From int
 
 // The places of included files.
 const (
-	Disk    From = iota // beside the config file
+	disk    From = iota // beside the config file
 	Given               // in the text
 	Nowhere             // they are a mistake
 	InForce             // in the text, of which the patterns choose
@@ -55,7 +55,7 @@ type Text struct {
 // After an error the text is good for [Text.Watch].
 func Read(file string) (t *Text, err error) {
 	t = &Text{File: file, watch: newWatch(file)}
-	t.Main, err = atomicfile.Read(file, MaxSize)
+	t.Main, err = atomicfile.Read(file, maxSize)
 	return t, err
 }
 

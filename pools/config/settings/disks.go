@@ -27,7 +27,7 @@ func (c checking) disks(t pools.Tag) {
 		fail := func(remedy, format string, args ...any) {
 			c.fail(at, within(what, pools.Hint(remedy, format, args...)))
 		}
-		if !c.label.MatchString(d.Name) {
+		if !c.checker.label.MatchString(d.Name) {
 			fail("at most 12 lower-case letters, digits and '-': data", "%q is not a name for a disk", d.Name)
 		}
 		if names[d.Name] {
@@ -61,7 +61,7 @@ func (c checking) disks(t pools.Tag) {
 type failFunc func(remedy, format string, args ...any)
 
 func (c checking) find(f pools.FindDisk, fail failFunc) {
-	if f.Path != "" && !c.disk.MatchString(f.Path) {
+	if f.Path != "" && !c.checker.disk.MatchString(f.Path) {
 		fail("write /dev/nvme0n1, or serial: for a disk whose name changes", "find: path %q is not the device node of a whole disk", f.Path)
 	}
 	if strings.ContainsFunc(f.Serial, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.TrimSpace(f.Serial) != f.Serial || len(f.Serial) > 128 {
@@ -87,7 +87,7 @@ func (c checking) find(f pools.FindDisk, fail failFunc) {
 }
 
 func (c checking) partition(p pools.Partition, last bool, fail failFunc) {
-	if !c.label.MatchString(p.Label) {
+	if !c.checker.label.MatchString(p.Label) {
 		fail("at most 12 lower-case letters, digits and '-': containerd", "%q is not a label", p.Label)
 	}
 	if p.Size == "" && !last {

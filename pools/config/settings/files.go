@@ -19,7 +19,7 @@ func (c checking) files(all map[string]pools.File) {
 		c.fail(at, within(what, fileMode(f.Mode)))
 		c.fail(at, within(what, size(f.Content)))
 		c.fail(at, within(what, c.content(f)))
-		if f.Owner != "" && !c.owner.MatchString(f.Owner) {
+		if f.Owner != "" && !c.checker.owner.MatchString(f.Owner) {
 			c.fail(at, pools.Hint("owner: www-data, or owner: 33:33", "%s: %q is not user or user:group", what, f.Owner))
 		}
 		if f.IsTemplate() {
@@ -107,7 +107,7 @@ func (c checking) units(t pools.Tag) {
 }
 
 func (c checking) unitName(name string) error {
-	if !c.unit.MatchString(name) {
+	if !c.checker.unit.MatchString(name) {
 		return pools.Hint("name it like example.service or example.timer", "%q is not the name of a systemd unit", name)
 	}
 	return nil
@@ -117,7 +117,7 @@ func (c checking) scripts(all map[string]pools.Script) {
 	for _, name := range keys(all) {
 		at, s := "scripts."+name, all[name]
 		what := fmt.Sprintf("script %q", name)
-		if !c.name.MatchString(name) {
+		if !c.checker.name.MatchString(name) {
 			c.fail(at, pools.Hint("use letters, digits, '-', '_' and '.'", "%s: its name has other characters", what))
 		}
 		c.fail(at+".stage", within(what, oneOf("stage", s.Stage, pools.Stages()...)))
@@ -171,7 +171,7 @@ func (c checking) devices(at, kind string, devices map[string]any) {
 			c.fail(at, pools.Hint(name+": {mtu: 9000}", "%s has no settings", what))
 			continue
 		}
-		if kind != "ethernets" && !c.device.MatchString(name) { // the id of a card is not its name where it has a match
+		if kind != "ethernets" && !c.checker.device.MatchString(name) { // the id of a card is not its name where it has a match
 			c.fail(at, pools.Hint("15 letters, digits, '.', '-' and '_' at most", "%s: its name is not one of a network interface", what))
 		}
 		if mtu, ok := settings["mtu"].(string); ok && !strings.Contains(mtu, "{{") {

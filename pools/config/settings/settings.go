@@ -45,8 +45,8 @@ func New() *Checker {
 
 // checking is the check of one tag. fail gets each mistake with the field that it is in.
 type checking struct {
-	*Checker
-	fail func(field string, err error)
+	checker *Checker
+	fail    func(field string, err error)
 }
 
 // Check calls fail with each mistake in the settings, and the field below the tag that it
@@ -70,16 +70,16 @@ func (k *Checker) Check(t pools.Tag, fail func(field string, err error)) {
 
 func (c checking) system(t pools.Tag) {
 	for _, m := range t.Modules.Items {
-		if !c.module.MatchString(m) {
+		if !c.checker.module.MatchString(m) {
 			c.fail("modules", pools.Hint("names only: br_netfilter", "%q is not the name of a kernel module", m))
 		}
 	}
-	if t.Timezone != "" && !c.zone.MatchString(t.Timezone) {
+	if t.Timezone != "" && !c.checker.zone.MatchString(t.Timezone) {
 		c.fail("timezone", pools.Hint("write Europe/Prague or UTC", "%q is not a time zone", t.Timezone))
 	}
 	for _, key := range keys(t.Sysctls) {
 		at := "sysctls." + key
-		if !c.sysctl.MatchString(key) {
+		if !c.checker.sysctl.MatchString(key) {
 			c.fail(at, pools.Hint("write net.ipv4.ip_forward", "%q is not the name of a sysctl", key))
 		}
 		c.fail(at, oneLine("sysctl "+key, t.Sysctls[key]))
@@ -137,7 +137,7 @@ func (c checking) names(t pools.Tag) {
 	for _, name := range keys(t.Env) {
 		at := "env." + name
 		switch {
-		case !c.variable.MatchString(name):
+		case !c.checker.variable.MatchString(name):
 			c.fail(at, pools.Hint("use letters, digits and '_'", "%q is not the name of a variable", name))
 		case strings.HasPrefix(name, "DROVER_"), slices.Contains([]string{"PATH", "HOME", "IFS", "ENV", "BASH_ENV"}, name):
 			c.fail(at, pools.Hint("use a name of your own", "variable %s is set by drover or the shell", name))

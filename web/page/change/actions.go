@@ -121,7 +121,7 @@ func planPower(f *Form) error {
 	}
 	errs := make([]error, len(f.Picks))
 	for i, name := range f.Picks {
-		n, ok := f.Farm.Node(name)
+		n, ok := f.Shared.Farm.Node(name)
 		if errs[i] = f.Client.May(n.Pool); !ok {
 			errs[i] = answer.NotFound("there is no such node")
 		}
@@ -146,7 +146,7 @@ func planPower(f *Form) error {
 		return errs
 	})
 	for i, l := range f.Lines {
-		if m := f.ByName[l.Target]; m != nil && l.Refused == "" {
+		if m := f.Shared.ByName[l.Target]; m != nil && l.Refused == "" {
 			f.Lines[i].Note = "it is " + m.State
 		}
 	}
@@ -239,7 +239,7 @@ func planRead(f *Form) error {
 }
 
 func planReload(f *Form) error {
-	f.act(f.Farm.Source, "read; mistakes leave the farm as it is")
+	f.act(f.Shared.Farm.Source, "read; mistakes leave the farm as it is")
 	f.together(func() error {
 		_, err := f.API.Reload(f.Client)
 		return err

@@ -42,8 +42,8 @@ const (
 
 // Form is a form that changes something. API, Shared, Client, Do, Picks and Values must be set.
 type Form struct {
-	API *api.API
-	*snapshot.Shared
+	API    *api.API
+	Shared *snapshot.Shared
 	Client auth.Client
 	Do     string
 	Picks  []string // what is to be changed: names of nodes, MACs, addresses, ...
@@ -144,7 +144,7 @@ func (f *Form) begin() error {
 	switch {
 	case len(f.Picks) == 1:
 		f.Title += " " + f.Picks[0]
-		if m := f.ByName[f.Picks[0]]; m != nil {
+		if m := f.Shared.ByName[f.Picks[0]]; m != nil {
 			f.Back, f.Next = table.NodePath(m.Name), table.NodePath(m.Name)
 		}
 	case len(f.Picks) > 1:
@@ -270,7 +270,7 @@ func (f *Form) Rest() []Line { return f.Lines[len(f.First()):] }
 
 // mayPools returns the names of the pools whose machines the client may change.
 func (f *Form) mayPools() (names []table.Pair) {
-	for _, pool := range f.Farm.Config.Pools {
+	for _, pool := range f.Shared.Farm.Config.Pools {
 		if f.may(pool.Name) {
 			names = append(names, table.Pair{Name: pool.Name, Value: pool.Name})
 		}

@@ -36,7 +36,7 @@ func planAdopt(f *Form) error {
 		return err
 	}
 	seen := map[pools.MAC]pools.Unknown{}
-	for _, u := range f.Unknowns {
+	for _, u := range f.Shared.Unknowns {
 		seen[u.MAC] = u
 	}
 	var machines []pools.Unknown
@@ -85,7 +85,7 @@ func (f *Form) free() func(string, int) ([]netip.Addr, error) {
 	of := map[netip.Prefix][]netip.Addr{}
 	return func(link string, n int) ([]netip.Addr, error) {
 		at, _ := netip.ParseAddr(link) // none is the only network
-		s, ok := f.Farm.SubnetOfLink(at)
+		s, ok := f.Shared.Farm.SubnetOfLink(at)
 		if all, asked := of[s.CIDR]; ok && asked {
 			return all, nil
 		}

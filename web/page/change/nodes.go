@@ -57,7 +57,7 @@ func addFields(f *Form) []Field {
 }
 
 func editFields(f *Form) []Field {
-	n, ok := f.Farm.Node(f.Picks[0])
+	n, ok := f.Shared.Farm.Node(f.Picks[0])
 	if !ok || !f.may(n.Pool) {
 		return nil
 	}
@@ -182,7 +182,7 @@ func planRemove(f *Form) error {
 func (f *Form) planNodes(edit func(pools.PoolNode) (*pools.PoolNode, error)) error {
 	var all []pools.NodeChange
 	for _, name := range f.Picks {
-		info, ok := f.Farm.Node(name)
+		info, ok := f.Shared.Farm.Node(name)
 		switch {
 		case !ok:
 			f.refuse(name, answer.NotFound("there is no such node"))

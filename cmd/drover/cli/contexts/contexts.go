@@ -172,7 +172,7 @@ func (x Context) TLS() (*tls.Config, error) {
 func (x Context) trust() (*tls.Config, error) {
 	switch {
 	case x.Pin != "":
-		pin, err := ParsePin(x.Pin)
+		pin, err := parsePin(x.Pin)
 		if err != nil {
 			return nil, err
 		}
@@ -220,8 +220,8 @@ func (x Context) pinned(pin []byte, chain []*x509.Certificate) error {
 	return fmt.Errorf("the server has the key sha256:%x, and not the one that is pinned: if its key was changed, log in again", sha256.Sum256(chain[0].RawSubjectPublicKeyInfo))
 }
 
-// ParsePin reads the SHA-256 of a public key, in hexadecimal, with or without "sha256:".
-func ParsePin(text string) ([]byte, error) {
+// parsePin reads the SHA-256 of a public key, in hexadecimal, with or without "sha256:".
+func parsePin(text string) ([]byte, error) {
 	pin, err := hex.DecodeString(strings.TrimPrefix(text, "sha256:"))
 	if err != nil || len(pin) != sha256.Size {
 		return nil, fmt.Errorf("pin %q: want sha256: and 64 hexadecimal digits", text)

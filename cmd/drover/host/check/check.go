@@ -77,7 +77,7 @@ func (h *Host) cluster(ctx context.Context) {
 		h.Add("rights", cli.Fault, err.Error(), "drover cluster prepare "+h.Facts.Cluster+" --admin FILE, on the server, applies the rights of hosts")
 		return
 	}
-	v := view{facts: h.Facts, peers: peers, Findings: &h.Findings}
+	v := view{facts: h.Facts, peers: peers, findings: &h.Findings}
 	v.examine()
 	if h.link() {
 		h.nodes(ctx, v.nodes())

@@ -31,16 +31,16 @@ func Server(cluster string, status externalhost.Status, network *pools.HostNetwo
 	if network == nil {
 		return all
 	}
-	v := view{facts: bundle.Host{Name: status.Name, Cluster: cluster, Address: status.Address, PodCIDR: status.PodCIDR, Network: network}, peers: peers, Findings: &all}
+	v := view{facts: bundle.Host{Name: status.Name, Cluster: cluster, Address: status.Address, PodCIDR: status.PodCIDR, Network: network}, peers: peers, findings: &all}
 	v.examine()
 	return all
 }
 
 // view is a host as the Nodes of its cluster show it.
 type view struct {
-	facts bundle.Host
-	peers []externalhost.Peer
-	*cli.Findings
+	facts    bundle.Host
+	peers    []externalhost.Peer
+	findings *cli.Findings
 }
 
 // nodes returns the Nodes that have a kubelet and a network of VXLAN.
@@ -64,20 +64,20 @@ func (v view) examine() {
 func (v view) own() {
 	i := slices.IndexFunc(v.peers, func(p externalhost.Peer) bool { return p.Name == v.facts.Name })
 	if i < 0 {
-		v.Add("node", cli.Fault, fmt.Sprintf("cluster %q has no Node %s: flannel has no network", v.facts.Cluster, v.facts.Name), "put the host into clusters[].hosts of drover's config; if it was removed, run "+v.facts.Dir()+"/uninstall.sh on the host")
+		v.findings.Add("node", cli.Fault, fmt.Sprintf("cluster %q has no Node %s: flannel has no network", v.facts.Cluster, v.facts.Name), "put the host into clusters[].hosts of drover's config; if it was removed, run "+v.facts.Dir()+"/uninstall.sh on the host")
 		return
 	}
 	p := v.peers[i]
 	restart := "systemctl restart drover-flanneld-" + v.facts.Cluster + " on the host, and journalctl -u drover-flanneld-" + v.facts.Cluster + " says what it does"
 	switch {
 	case p.PodCIDR != v.facts.PodCIDR:
-		v.Add("node", cli.Fault, fmt.Sprintf("the pod network of the host is now %s, and its bundle is for %s", p.PodCIDR, v.facts.PodCIDR), "drover host bundle "+v.facts.Name+", and install it anew")
+		v.findings.Add("node", cli.Fault, fmt.Sprintf("the pod network of the host is now %s, and its bundle is for %s", p.PodCIDR, v.facts.PodCIDR), "drover host bundle "+v.facts.Name+", and install it anew")
 	case p.Backend == "":
-		v.Add("flannel", cli.Fault, "flannel has not run on the host: nodes do not know the way to it", restart)
+		v.findings.Add("flannel", cli.Fault, "flannel has not run on the host: nodes do not know the way to it", restart)
 	case p.PublicIP != v.facts.Address:
-		v.Add("address", cli.Fault, fmt.Sprintf("nodes send packets for the host to %s, and its address is %s", p.PublicIP, v.facts.Address), restart)
+		v.findings.Add("address", cli.Fault, fmt.Sprintf("nodes send packets for the host to %s, and its address is %s", p.PublicIP, v.facts.Address), restart)
 	default:
-		v.Add("node", cli.OK, fmt.Sprintf("nodes send packets for %s to %s", p.PodCIDR, p.PublicIP), "")
+		v.findings.Add("node", cli.OK, fmt.Sprintf("nodes send packets for %s to %s", p.PodCIDR, p.PublicIP), "")
 	}
 }
 
@@ -99,10 +99,10 @@ func (v view) networks() {
 		}
 	}
 	if len(other) > 0 {
-		v.Add("cni", cli.Fault, fmt.Sprintf("the network of nodes %s is %s", names(other), cni), "hosts outside the cluster need flannel with VXLAN; docs/external-hosts.md says what is possible with others")
+		v.findings.Add("cni", cli.Fault, fmt.Sprintf("the network of nodes %s is %s", names(other), cni), "hosts outside the cluster need flannel with VXLAN; docs/external-hosts.md says what is possible with others")
 	}
 	if len(silent) > 0 {
-		v.Add("cni", cli.Warning, fmt.Sprintf("flannel has not run on nodes %s: their pods are not reachable", names(silent)), "kubectl get pods -n kube-flannel -o wide, or the log of the cluster's CNI")
+		v.findings.Add("cni", cli.Warning, fmt.Sprintf("flannel has not run on nodes %s: their pods are not reachable", names(silent)), "kubectl get pods -n kube-flannel -o wide, or the log of the cluster's CNI")
 	}
 }
 
@@ -122,10 +122,10 @@ func (v view) vni() {
 	}
 	switch {
 	case len(other) > 0:
-		v.Add("vni", cli.Fault, fmt.Sprintf("the VXLAN of nodes %s has VNI %d, and that of the host %d: they drop each other's packets", names(other), vni, v.facts.Network.VNI),
+		v.findings.Add("vni", cli.Fault, fmt.Sprintf("the VXLAN of nodes %s has VNI %d, and that of the host %d: they drop each other's packets", names(other), vni, v.facts.Network.VNI),
 			fmt.Sprintf("hostNetwork.vni: %d in drover's config, and install a new bundle on the host", vni))
 	case known > 0:
-		v.Add("vni", cli.OK, fmt.Sprintf("%d, as on the nodes", v.facts.Network.VNI), "")
+		v.findings.Add("vni", cli.OK, fmt.Sprintf("%d, as on the nodes", v.facts.Network.VNI), "")
 	}
 }
 
@@ -136,18 +136,18 @@ func (v view) overlaps() {
 	for i, p := range v.peers {
 		for _, c := range []netip.Prefix{n.PodCIDR, n.ServiceCIDR} {
 			if p.Address.IsValid() && c.Contains(p.Address) {
-				v.Add("overlap", cli.Fault, fmt.Sprintf("the address %s of node %s is in the cluster's network %s", p.Address, p.Name, c), "networks of pods, Services and machines must be apart: the config's hostNetwork must be that of the cluster")
+				v.findings.Add("overlap", cli.Fault, fmt.Sprintf("the address %s of node %s is in the cluster's network %s", p.Address, p.Name, c), "networks of pods, Services and machines must be apart: the config's hostNetwork must be that of the cluster")
 			}
 		}
 		if !p.PodCIDR.IsValid() {
 			continue
 		}
 		if !n.PodCIDR.Overlaps(p.PodCIDR) {
-			v.Add("overlap", cli.Fault, fmt.Sprintf("the pod network %s of node %s is not in podCIDR %s", p.PodCIDR, p.Name, n.PodCIDR), "hostNetwork.podCIDR must be flannel's Network: kubectl get configmap -A shows net-conf.json")
+			v.findings.Add("overlap", cli.Fault, fmt.Sprintf("the pod network %s of node %s is not in podCIDR %s", p.PodCIDR, p.Name, n.PodCIDR), "hostNetwork.podCIDR must be flannel's Network: kubectl get configmap -A shows net-conf.json")
 		}
 		for _, o := range v.peers[:i] {
 			if o.PodCIDR.IsValid() && o.PodCIDR.Overlaps(p.PodCIDR) && (v.mine(o) || v.mine(p)) {
-				v.Add("overlap", cli.Fault, fmt.Sprintf("the pod network %s of %s overlaps %s of %s", p.PodCIDR, p.Name, o.PodCIDR, o.Name), "hostPodCIDR must be a part of podCIDR that no node has; take the host out, run drover host rm, and add it again")
+				v.findings.Add("overlap", cli.Fault, fmt.Sprintf("the pod network %s of %s overlaps %s of %s", p.PodCIDR, p.Name, o.PodCIDR, o.Name), "hostPodCIDR must be a part of podCIDR that no node has; take the host out, run drover host rm, and add it again")
 			}
 		}
 	}

@@ -31,10 +31,10 @@ import (
 
 // The defaults of a [Proxy].
 const (
-	MaxConnections = 4096
-	DialTimeout    = 2 * time.Second
-	Patience       = 15 * time.Second
-	Drain          = 30 * time.Second
+	maxConnections = 4096
+	dialTimeout    = 2 * time.Second
+	patience       = 15 * time.Second
+	drain          = 30 * time.Second
 
 	retryInterval = 100 * time.Millisecond // between two rounds of all pods
 	avoidTime     = 5 * time.Second        // for a pod that did not answer
@@ -75,7 +75,7 @@ func (p *Proxy) Set(s backends.State) {
 // Serve accepts connections until ctx is done, and then waits for those that exist. It
 // closes the listeners, which are of TCP.
 func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
-	limit := make(chan struct{}, cmp.Or(p.MaxConnections, MaxConnections))
+	limit := make(chan struct{}, cmp.Or(p.MaxConnections, maxConnections))
 	// Connections outlive ctx, by Drain.
 	relaying, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -105,7 +105,7 @@ func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}()
 	select {
 	case <-drained:
-	case <-time.After(cmp.Or(p.Drain, Drain)):
+	case <-time.After(cmp.Or(p.Drain, drain)):
 		stop() // it closes what is left
 		<-drained
 	}
@@ -177,9 +177,9 @@ func pass(to, from *net.TCPConn) {
 
 // dial connects to a pod, and waits for one if there is none.
 func (p *Proxy) dial(ctx context.Context) (*net.TCPConn, netip.AddrPort, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Patience, Patience))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Patience, patience))
 	defer cancel()
-	d := net.Dialer{Timeout: cmp.Or(p.DialTimeout, DialTimeout)}
+	d := net.Dialer{Timeout: cmp.Or(p.DialTimeout, dialTimeout)}
 	last := errors.New("the Service has no pod that takes connections")
 	for {
 		all, changed := p.candidates()
