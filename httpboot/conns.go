@@ -81,14 +81,14 @@ func (l *connLimiter) add(addr netip.Addr, s standing) (over Refusal, closeIt bo
 	switch {
 	case s == foreign && (n > maxForeignConnsPerAddress || l.open[foreign] > maxForeignConns):
 		return RefusedNetwork, true
-	case n > l.handler.Limits.MaxConnsPerAddress:
+	case n > l.handler.MaxConnsPerAddress:
 		if l.handler.lines.Allow(slog.LevelWarn, string(RefusedAddressConns)) {
-			l.handler.server.Log.Warn("connections refused: the address has too many", "addr", addr, "max", l.handler.Limits.MaxConnsPerAddress)
+			l.handler.server.Log.Warn("connections refused: the address has too many", "addr", addr, "max", l.handler.MaxConnsPerAddress)
 		}
-		return RefusedAddressConns, n > 2*l.handler.Limits.MaxConnsPerAddress
-	case s == stranger && strangers > max(1, l.handler.Limits.MaxConns/2):
-		return RefusedConns, strangers > max(1, above(l.handler.Limits.MaxConns/2))
-	case l.open[machine]+strangers > l.handler.Limits.MaxConns:
+		return RefusedAddressConns, n > 2*l.handler.MaxConnsPerAddress
+	case s == stranger && strangers > max(1, l.handler.MaxConns/2):
+		return RefusedConns, strangers > max(1, above(l.handler.MaxConns/2))
+	case l.open[machine]+strangers > l.handler.MaxConns:
 		return RefusedConns, false
 	}
 	return "", false

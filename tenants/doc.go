@@ -1,4 +1,4 @@
-// Package hosted runs the control planes of tenants as pods of the admin cluster.
+// Package tenants runs the control planes of tenants as pods of the admin cluster.
 //
 // A [Controller] is given the clusters of the farm ([Controller.Set]). For each that has a
 // controlPlane it keeps, in one namespace of the admin cluster: keys and certificates in

@@ -44,15 +44,15 @@ type intake struct {
 
 func newIntake(v *service, s *socket) *intake {
 	in := &intake{service: v, socket: s, batch: new(batch), limits: newLimits(v.server.now()), host: ifaddr.Host{List: net.InterfaceAddrs}}
-	in.host.Add(everybody(), v.server.Responder.Address)
-	for _, p := range v.server.sockets.wire {
+	in.host.Add(everybody(), v.server.Address)
+	for _, p := range v.server.wire {
 		in.host.Add(p.Addr())
 	}
 	for i := range in.slots {
 		in.batch.set(i, in.buffers[i][:])
 		in.renew(i)
 	}
-	if s != v.server.sockets.observer {
+	if s != v.server.observer {
 		in.shedder.Set = v.relays.pass
 	}
 	return in
@@ -77,7 +77,7 @@ func (in *intake) run(ctx context.Context) {
 			in.service.server.pause(ctx, err)
 			continue
 		}
-		if dropped, ok := in.batch.dropped(count - 1); ok && in.socket != in.service.server.sockets.observer {
+		if dropped, ok := in.batch.dropped(count - 1); ok && in.socket != in.service.server.observer {
 			in.service.server.dropped.Store(dropped)
 		}
 		if in.shedder.Read(count == batchLength) {
@@ -109,9 +109,9 @@ func (in *intake) shed(ctx context.Context) {
 // frame that is not for this host.
 func (in *intake) identify(r *request, i int) bool {
 	from, packet := in.batch.from(i), in.buffers[i][:in.batch.size(i)]
-	if in.socket == in.service.server.sockets.observer {
+	if in.socket == in.service.server.observer {
 		f, ok := parseFrame(packet)
-		if !ok || !f.intact && in.batch.summed(i) || !in.batch.forHost(i, in.service.server.sockets.index) || !in.host.Has(f.dst.Addr(), r.received) {
+		if !ok || !f.intact && in.batch.summed(i) || !in.batch.forHost(i, in.service.server.index) || !in.host.Has(f.dst.Addr(), r.received) {
 			return false
 		}
 		from = f.src
@@ -123,7 +123,7 @@ func (in *intake) identify(r *request, i int) bool {
 	} else {
 		// The filter of the socket let the packet pass: see socketFilter.
 		r.parse(packet)
-		r.sender = dhcp.Sender{MAC: r.Chaddr(), Addr: from.Addr(), BootPort: in.socket == in.service.server.sockets.boot}
+		r.sender = dhcp.Sender{MAC: r.Chaddr(), Addr: from.Addr(), BootPort: in.socket == in.service.server.boot}
 		if r.Giaddr.IsValid() {
 			r.sender.MAC, r.sender.Relay = pools.MAC{}, true
 		}
@@ -167,10 +167,10 @@ func (in *intake) admit(r *request) bool {
 
 // holds reports whether a machine has a lease: it is in the middle of a boot.
 func (in *intake) holds(r *request) bool {
-	if in.service.server.Responder.Leases == nil {
+	if in.service.server.Leases == nil {
 		return false
 	}
-	_, ok := in.service.server.Responder.Leases.Holds(r.MAC, r.received)
+	_, ok := in.service.server.Leases.Holds(r.MAC, r.received)
 	return ok
 }
 

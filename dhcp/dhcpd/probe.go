@@ -137,7 +137,7 @@ func (ps *probes) remove(p *probe) bool {
 
 // hear hears hosts on the wire until ctx ends.
 func (v *service) hear(ctx context.Context) {
-	v.server.sockets.nearby.Hear(ctx, func(h neighbor.Host) {
+	v.server.nearby.Hear(ctx, func(h neighbor.Host) {
 		v.probes.claimed(h.MAC, h.Addr)
 		v.neighbors.Seen(h)
 	}, v.server.readError)

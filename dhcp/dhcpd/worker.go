@@ -83,9 +83,9 @@ func (v *service) serve(r *request) {
 func (v *service) answer(r *request) {
 	var p pending
 	if p.to = r.replyTo; p.to.IsValid() {
-		p.message, p.x = v.server.Responder.ReplyBoot(&r.Request, r.received)
+		p.message, p.x = v.server.ReplyBoot(&r.Request, r.received)
 	} else {
-		p.message, p.x = v.server.Responder.Reply(&r.Request, r.received)
+		p.message, p.x = v.server.Reply(&r.Request, r.received)
 	}
 	switch {
 	case p.message == nil:

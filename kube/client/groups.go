@@ -38,9 +38,10 @@ func resource[S, LS any, T object[S], L list[LS]](c rest.Interface, name, namesp
 	return gentype.NewClientWithList(name, c, known().parameters, namespace, func() T { return new(S) }, func() L { return new(LS) })
 }
 
-// The clients of kinds that are passed on.
 type (
-	Leases  = *gentype.ClientWithList[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	// Leases is the client of Leases, for those that are passed one.
+	Leases = *gentype.ClientWithList[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	// Secrets is the client of Secrets.
 	Secrets = *gentype.ClientWithList[*corev1.Secret, *corev1.SecretList]
 )
 

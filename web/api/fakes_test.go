@@ -274,7 +274,7 @@ func newServer(t *testing.T) *server {
 		Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: now,
 	}
 	guard := auth.New(auth.NewToken(token), named, false, now)
-	s.http = http.MaxBytesHandler(guard.API(s.API.Handler()), answer.MaxBody)
+	s.http = http.MaxBytesHandler(guard.API(s.Handler()), answer.MaxBody)
 	login := httptest.NewRecorder()
 	if _, err := guard.Login(login, httptest.NewRequest("POST", "/login", nil), token); err != nil {
 		t.Fatal(err)

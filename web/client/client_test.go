@@ -167,7 +167,9 @@ func TestUnreachable(t *testing.T) {
 		"it breaks off":        {t.Context(), breaksOff},
 		"the caller gives up":  {ended, breaksOff},
 		"a token that is none": {t.Context(), &client.Client{Base: gone.URL, Token: token + "\r\nX-Evil: 1"}},
-		"an endless redirect":  {t.Context(), serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", 307) })},
+		"an endless redirect": {t.Context(), serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
+		})},
 	} {
 		_, err := client.Get(tt.ctx, tt.c, client.Nodes, nil)
 		if _, ok := errors.AsType[*client.UnreachableError](err); !ok {

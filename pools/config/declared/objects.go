@@ -1,4 +1,4 @@
-// Package objects makes the objects of the admin cluster a part of the farm's config.
+// Package declared makes the objects of the admin cluster a part of the farm's config.
 //
 // The spec of an [Object] is an element of the config file, field for field; its name is
 // the name of the element. [Add] adds objects to a config. [Choose] finds the objects that

@@ -52,7 +52,7 @@ func TestDown(t *testing.T) {
 			l.sim.Instead["/.well-known/openid-configuration"] = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }
 		}, "discovery"},
 		"a redirect": {func(l *login) {
-			l.sim.Instead["/.well-known/openid-configuration"] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", 302) }
+			l.sim.Instead["/.well-known/openid-configuration"] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", http.StatusFound) }
 		}, "302"},
 		"no end": {func(l *login) { l.sim.Instead["/.well-known/openid-configuration"] = endless(l.t) }, "discovery"},
 	} {
@@ -128,8 +128,10 @@ func TestTokenEndpoint(t *testing.T) {
 		"no token":                    {say(200, "application/json", `{"token_type": "Bearer"}`), "token endpoint"},
 		"no ID token":                 {say(200, "application/json", `{"access_token": "`+oidcsim.AccessToken+`"}`), "no ID token"},
 		"an ID token of another kind": {say(200, "application/json", `{"access_token": "x", "id_token": {"a": 1}}`), "no ID token"},
-		"a redirect":                  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, 307) }, "307"},
-		"no end":                      {endless(t), "token endpoint"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}, "307"},
+		"no end": {endless(t), "token endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLogin(t)
