@@ -1,8 +1,12 @@
 package lab
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -10,12 +14,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"drover/e2e/netns"
 )
 
 // Capture records what crosses the bridge.
 type Capture struct {
 	File string // pcap, whole frames
 
+	rack      *Rack
 	raw, text *Process
 }
 
@@ -30,7 +37,7 @@ func (r *Rack) Capture(ctx context.Context, file string) (*Capture, error) {
 	raw := exec.Command("tcpdump", "-i", Bridge, "-s", "0", "-B", "65536", "-U", "-Z", "root", "-w", file)
 	// A second one prints DHCP as text, for who wants to see what is asked.
 	text := exec.Command("tcpdump", "-i", Bridge, "-n", "-l", "-Z", "root", "udp and (port 67 or port 68)")
-	c := &Capture{File: file}
+	c := &Capture{File: file, rack: r}
 	var err error
 	if c.raw, err = r.listen(ctx, "capture", raw); err != nil {
 		return nil, err
@@ -73,7 +80,9 @@ func (c *Capture) Stop() error {
 	if err := c.text.Stop(5 * time.Second); err != nil {
 		return err
 	}
-	// What is still in the buffer is written at the end: take the time.
+	if err := c.settle(); err != nil {
+		return err
+	}
 	if err := c.raw.Signal(syscall.SIGINT); err != nil {
 		return err
 	}
@@ -94,4 +103,33 @@ func (c *Capture) Stop() error {
 		}
 	}
 	return nil
+}
+
+// settle waits until what has crossed the bridge so far is in the file. The kernel hands frames
+// over in blocks, and tcpdump forgets those that it has not read when it ends.
+func (c *Capture) settle() error {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		return err
+	}
+	mark := []byte(rand.Text())
+	if err := netns.Namespace(c.rack.Name).Mark(Bridge, string(mark)); err != nil {
+		return err
+	}
+	var rest []byte // of what was read, where the mark can begin
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		more, err := io.ReadAll(f)
+		if err != nil {
+			return err
+		}
+		if rest = append(rest, more...); bytes.Contains(rest, mark) {
+			return nil
+		}
+		rest = rest[max(0, len(rest)-len(mark)):]
+	}
+	return errors.New("tcpdump does not write what crosses the bridge")
 }

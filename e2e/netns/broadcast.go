@@ -35,3 +35,11 @@ func sendFrame(device string, to [6]byte, etherType uint16, payload []byte) erro
 	copy(link.Addr[:], to[:])
 	return unix.Sendto(fd, payload, 0, link)
 }
+
+// Mark broadcasts a frame with a text on a device. Its EtherType is one for experiments, so
+// that nobody answers.
+func (n Namespace) Mark(device, text string) error {
+	return n.Do(func() error {
+		return sendFrame(device, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0x88b5, []byte(text))
+	})
+}
