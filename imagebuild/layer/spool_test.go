@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"drover/imagebuild/layer"
+	"drover/imagebuild/rootfs"
 )
 
 // TestSpoolLimit: the limit is one for all layers, and a file that only claims to be large takes
@@ -64,7 +65,8 @@ func TestSpoolShared(t *testing.T) {
 		t.Errorf("the spool has a name: %v, %v", left, err)
 	}
 	const readers = 4
-	var want, got [readers]string
+	var want [readers]string
+	var lists [readers][]rootfs.Entry
 	var running sync.WaitGroup
 	for i := range readers {
 		text := strings.Repeat(fmt.Sprint(i), 300_000)
@@ -76,16 +78,16 @@ func TestSpoolShared(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			if err := spool.Finish(); err != nil {
-				t.Error(err)
-			}
-			got[i] = shown(t, list)
+			lists[i] = list
 		})
 	}
 	running.Wait()
+	if err := spool.Finish(); err != nil { // once: nobody writes any more
+		t.Error(err)
+	}
 	for i := range readers {
-		if got[i] != want[i] {
-			t.Errorf("reader %d has %d bytes, want %d, or other ones", i, len(got[i]), len(want[i]))
+		if got := shown(t, lists[i]); got != want[i] {
+			t.Errorf("reader %d has %d bytes, want %d, or other ones", i, len(got), len(want[i]))
 		}
 	}
 }
