@@ -26,11 +26,11 @@ const (
 type server struct {
 	*link
 	election.Elector
-	slow time.Duration // that its work needs to end
 	end  context.CancelFunc
 	gone chan struct{} // closed when Run has returned
 
-	mu         sync.Mutex
+	mu         sync.Mutex    // guards what follows
+	slow       time.Duration // that its work needs to end
 	leads      bool
 	terms      int
 	told, done time.Time // when its last term was to end, and when it ended
@@ -50,8 +50,9 @@ func start(t *testing.T, s *store, name string, only *sync.Mutex) *server {
 			}
 			v.set(func() { v.leads = true; v.terms++ })
 			<-ctx.Done()
-			v.set(func() { v.told = time.Now() })
-			time.Sleep(v.slow)
+			var slow time.Duration
+			v.set(func() { v.told = time.Now(); slow = v.slow })
+			time.Sleep(slow)
 			v.set(func() { v.leads = false; v.done = time.Now() })
 			only.Unlock()
 		},
@@ -75,6 +76,18 @@ func (v *server) set(do func()) {
 func (v *server) leading() (leads bool) {
 	v.set(func() { leads = v.leads })
 	return leads
+}
+
+// led is how many terms it has had.
+func (v *server) led() (terms int) {
+	v.set(func() { terms = v.terms })
+	return terms
+}
+
+// lastTold is when its last term was to end.
+func (v *server) lastTold() (at time.Time) {
+	v.set(func() { at = v.told })
+	return at
 }
 
 // stop ends an elector, and waits for its end.
@@ -109,9 +122,10 @@ func after(d time.Duration) {
 // leads as soon as it asks.
 func TestRelease(t *testing.T) {
 	pair(t, func(s *store, a, b *server) {
-		a.slow = 40 * time.Second // longer than the Lease is good for
+		const slow = 40 * time.Second // longer than the Lease is good for
+		a.set(func() { a.slow = slow })
 		a.end()
-		after(a.slow - time.Second)
+		after(slow - time.Second)
 		if !a.leading() || b.leading() {
 			t.Errorf("while the leader ends: a leads: %v, b: %v", a.leading(), b.leading())
 		}
@@ -148,11 +162,11 @@ func TestOutage(t *testing.T) {
 				after(time.Minute)
 				var last time.Time // that a sent a renewal that it knows to be good
 				a.link.set(func() { last = a.beginsWrites[len(a.beginsWrites)-1]; c.cut(a.link) })
-				a.slow = duration - deadline - time.Second
+				a.set(func() { a.slow = duration - deadline - time.Second })
 				for !b.leading() {
 					after(time.Second)
 				}
-				if told := a.told.Sub(last); told != deadline {
+				if told := a.lastTold().Sub(last); told != deadline {
 					t.Errorf("a was told to end %s after its last good renewal, want %s", told, deadline)
 				}
 				if a.leading() || time.Since(last) < duration {
@@ -175,8 +189,8 @@ func TestShortOutage(t *testing.T) {
 		after(deadline / 2)
 		a.link.set(func() { a.down = false })
 		after(time.Minute)
-		if !a.leading() || a.terms != 1 || b.terms != 0 {
-			t.Errorf("terms of a: %d, of b: %d, want 1 and none", a.terms, b.terms)
+		if !a.leading() || a.led() != 1 || b.led() != 0 {
+			t.Errorf("terms of a: %d, of b: %d, want 1 and none", a.led(), b.led())
 		}
 	})
 }
@@ -201,7 +215,7 @@ func TestForeignClock(t *testing.T) {
 					renew()
 				}
 				after(30*time.Second - time.Millisecond)
-				if a.terms != 0 {
+				if a.led() != 0 {
 					t.Error("a took a Lease that was renewed")
 				}
 				after(4 * retry) // to see the last renewal, and then its end
@@ -220,7 +234,7 @@ func TestEdited(t *testing.T) {
 		b.stop() // else it could be first
 		s.edit(nil)
 		after(2 * retry)
-		if !a.leading() || a.terms != 1 || *s.now().Spec.HolderIdentity != "a" {
+		if !a.leading() || a.led() != 1 || *s.now().Spec.HolderIdentity != "a" {
 			t.Error("a did not make the Lease again")
 		}
 		s.edit(func(l *coordinationv1.Lease) { who := "c"; l.Spec.HolderIdentity = &who })
@@ -241,7 +255,8 @@ func TestNeverTwo(t *testing.T) {
 			s, only, all := &store{}, new(sync.Mutex), []*server{}
 			for i := range 3 {
 				v := start(t, s, strconv.Itoa(i), only)
-				v.slow = time.Duration(random.Int64N(int64(duration - deadline)))
+				slow := time.Duration(random.Int64N(int64(duration - deadline)))
+				v.set(func() { v.slow = slow })
 				all = append(all, v)
 			}
 			for range 300 {
