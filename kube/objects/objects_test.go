@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
