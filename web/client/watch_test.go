@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,14 +127,15 @@ func TestWatchSilence(t *testing.T) {
 // any more, and the stream is closed.
 func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked, open := 0, 0
+		var asked, open atomic.Int32
 		c := through(func(r *http.Request) (*http.Response, error) {
-			asked, open = asked+1, open+1
+			asked.Add(1)
+			open.Add(1)
 			out, in := io.Pipe()
 			go func() {
 				_, _ = io.WriteString(in, "event: list\ndata: []\n\n")
 				<-r.Context().Done()
-				open--
+				open.Add(-1)
 				_ = in.CloseWithError(r.Context().Err())
 			}()
 			return respond(200, out), nil
@@ -143,8 +145,8 @@ func TestWatchEnds(t *testing.T) {
 		want(t, follow(ctx, c, func([]string) bool { cancel(); return false }), "list 0 ")
 		want(t, follow(ctx, c, after(1)))
 		synctest.Wait()
-		if asked != 2 || open != 0 {
-			t.Errorf("asked %d times, %d streams are open", asked, open)
+		if asked.Load() != 2 || open.Load() != 0 {
+			t.Errorf("asked %d times, %d streams are open", asked.Load(), open.Load())
 		}
 	})
 }
