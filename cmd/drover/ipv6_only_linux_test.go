@@ -44,9 +44,12 @@ func TestServerWithoutIPv4(t *testing.T) {
 		}
 	}
 	a := y.wire("eth1", "fd00:77::1/64", "52:54:00:00:77:01")
+	fixture.Eventually(t, "the server's address is no longer tentative", func() bool {
+		out, err := y.net.Command("ip", "-6", "addr", "show", "dev", "eth1", "tentative").Output()
+		return err == nil && len(out) == 0
+	})
 	y.start()
 	y.readyz(http.StatusOK)
-	y.await("eth1 fd00:77::1/64")                                 // until then it is tentative
 	fixture.WantNoText(t, "the log", y.said(), "interface=eth1 ") // of DHCPv4, which would wait for an address
 
 	firmware := bootprogram.Discover{MAC: a.mac, Firmware: pools.UEFIx64}

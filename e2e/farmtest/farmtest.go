@@ -14,10 +14,11 @@ import (
 )
 
 // Open returns the state and the live farm of a config, in a new directory. That is the
-// working directory, so that the config's name in messages is drover.yaml.
+// working directory, so that the config's name in messages is drover.yaml. It is in RAM where
+// that is possible: beside other tests a disk can hang for longer than a server waits for it.
 func Open(t testing.TB, text string) (*state.Store, *config.Live) {
 	t.Helper()
-	t.Chdir(t.TempDir())
+	t.Chdir(dir(t))
 	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +36,21 @@ func Open(t testing.TB, text string) (*state.Store, *config.Live) {
 		t.Fatal(err)
 	}
 	return store, live
+}
+
+// dir returns a directory that is removed at the end of the test.
+func dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "drover-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // Lease leases an address of a catch-all pool to a machine, for an hour.
