@@ -108,10 +108,19 @@ func (b *Tab) Run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.t.Fatal(err)
+	for _, a := range actions {
+		err := chromedp.Do(ctx, a)
+		for err != nil && strings.Contains(err.Error(), replaced) && ctx.Err() == nil {
+			err = chromedp.Do(ctx, a)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
 	}
 }
+
+// replaced is the error of an action that found its element in the page before: it has done nothing.
+const replaced = "Could not find node with given id"
 
 // Value returns the value of an expression, which may be a promise.
 func Value[T any](b *Tab, expression string) T {
