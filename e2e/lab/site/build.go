@@ -43,11 +43,11 @@ const (
 // what a site needs beside it, as far as it is not there from an earlier time.
 // Cold, that takes a quarter of an hour on two cores.
 func Build(ctx context.Context, log io.Writer) (*Built, error) {
-	b, err := newBuilt(log)
+	b, steps, err := Start(log)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range b.steps() {
+	for _, s := range steps {
 		b.say("%s", s.What)
 		if err := s.Do(ctx); err != nil {
 			return nil, err
