@@ -97,6 +97,10 @@ bench-hosted: need ## eight hosted tenants, beside separate pods: time until nod
 bench-image: need ## building an image against mksquashfs, with sizes and limits (root; two minutes)
 	$(GO) run ./e2e/bench/image $(BENCH)
 
+.PHONY: swarm
+swarm: ## N (100) machines without systems boot at once in RACKS (1), with LOSS percent, DELAY, SLOW and MAD ones (root; SWARM=-help)
+	$(GO) run ./e2e/bench/swarm -n $(or $(N),100) -racks $(or $(RACKS),1) $(if $(LOSS),-loss $(LOSS)) $(if $(DELAY),-delay $(DELAY)) $(if $(SLOW),-slow $(SLOW)) $(if $(MAD),-mad $(MAD)) $(SWARM)
+
 .PHONY: outage
 outage: need ## the admin cluster's API server is down for OUTAGE (5m): boots, leases and tenants go on (root)
 	DROVER_E2E=1 $(GO) test -v -count=1 -timeout 60m -run '^TestAdminDown$$' ./e2e/hosted -outage $(OUTAGE)

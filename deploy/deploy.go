@@ -38,6 +38,7 @@ func Manifest(r Rights) []byte {
 		switch {
 		case strings.Contains(doc, "\n  name: drover-approver-serving\n") && (!r.Serve || !r.Approve):
 		case strings.Contains(doc, "\n  name: drover-approver\n") && !r.Approve:
+		case strings.Contains(doc, "\n  name: drover-used-tokens") && !r.Approve: // in the Namespace it is the last line
 		case strings.Contains(doc, "\n  name: drover-renewal\n") && !r.Renew:
 		default:
 			kept = append(kept, doc)

@@ -45,6 +45,9 @@ func (a *answer) own(preferred netip.Addr) (netip.Addr, error) {
 		}
 		return own, err
 	}
+	if a.plan.Retired && preferred == a.plan.Address {
+		return preferred, nil // whatever was leased in its name since: it runs on its own address
+	}
 	if a.held, _ = a.leases.Holds(a.MAC, a.now); !a.usable(a.held) {
 		if a.unrecorded() {
 			return netip.Addr{}, errNoRecord

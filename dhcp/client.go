@@ -53,6 +53,7 @@ func newClient(req *Request, own netip.Addr) (c client, err error) {
 	}
 	c.Relayed = req.Giaddr.IsValid() || req.subnetSelection().IsValid()
 	c.Renewing, c.grub = req.usesItsAddress(), req.noOptions()
+	c.Keeps = req.keeps()
 	c.Class, c.ClientID = string(req.options.Get(wire.OptClass)), string(req.options.Get(wire.OptClientID))
 	if id := req.options.Get(wire.OptMachineID); len(id) == 17 && id[0] == 0 { // RFC 4578: no type but 0 is defined
 		c.UUID = string(id[1:])

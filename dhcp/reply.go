@@ -83,6 +83,8 @@ func (s *Responder) reply(req *Request, now time.Time, build func(*answer) *Mess
 // knownBy returns, as text, the property that identified the machine.
 func knownBy(p *resolve.Plan) string {
 	switch {
+	case p.Retired:
+		return "a retired node: it keeps its address"
 	case p.Matched != "":
 		return "known by " + p.Matched
 	case p.CatchAll:

@@ -169,6 +169,21 @@ func (r *Request) usesItsAddress() bool {
 	return false
 }
 
+// keeps returns the address that the client has or was offered, and that the message is about; the
+// zero Addr for a message that begins anew.
+func (r *Request) keeps() netip.Addr {
+	switch r.Type {
+	case dhcpv4.MessageTypeNone, dhcpv4.MessageTypeDiscover:
+		return netip.Addr{}
+	case dhcpv4.MessageTypeInform:
+		return r.informed()
+	}
+	if a := r.requestedOption(); a.IsValid() {
+		return a
+	}
+	return r.ciaddr()
+}
+
 // renews reports whether this is a REQUEST of a client that renews or rebinds.
 func (r *Request) renews() bool {
 	return r.Type == dhcpv4.MessageTypeRequest && !r.options.Has(wire.OptServerID) && !r.options.Has(wire.OptRequested)

@@ -9,6 +9,7 @@ import (
 
 	"drover/e2e/farm"
 	"drover/e2e/fixture"
+	"drover/kube/approve"
 	"drover/kube/externalhost"
 )
 
@@ -41,6 +42,11 @@ func wantManifests(ctx context.Context, t *testing.T, f *farm.Farm, tenant *farm
 	}
 	// A dry run makes no namespace, and no object in one that is not there.
 	if _, err := tenant.Kubectl(ctx, nil, "create", "namespace", externalhost.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	// drover itself makes this one, at any time.
+	used := "{apiVersion: v1, kind: Namespace, metadata: {name: " + approve.UsedNamespace + "}}"
+	if _, err := tenant.Kubectl(ctx, strings.NewReader(used), "apply", "--server-side", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {

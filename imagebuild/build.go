@@ -43,6 +43,7 @@ type Builder struct {
 	Microcode     string       // for the initrd, see [initrd.ParseMicrocode]
 	Excludes      []string     // more patterns of files to leave out, besides [rootfs.DefaultExcludes]
 	KeepBoot      bool         // keep /boot
+	Stage         bool         // leave the current generation as it is: [Dir.SetCurrent] changes it later
 	Epoch         time.Time    // no file is younger; zero is the image's own time, if it has one
 	MaxSize       int64        // of all files, in bytes; 0 is [defaultMaxSize]
 	Version       string       // of the program that calls Build, for the manifest
@@ -59,9 +60,9 @@ type Progress struct {
 	Total int64  // bytes; 0 when unknown
 }
 
-// Build builds the image and makes it the current generation of its name. A generation
-// with the same contents that exists already is used instead. After an error nothing is
-// left but hidden files, which the next build of that name removes.
+// Build builds the image and makes it the current generation of its name, unless it is staged.
+// A generation with the same contents that exists already is used instead. After an error
+// nothing is left but hidden files, which the next build of that name removes.
 func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err := b.Check(); err != nil {
 		return Image{}, err
@@ -100,7 +101,7 @@ func (b Builder) Build(ctx context.Context) (Image, error) {
 	if err := r.build(ctx, src); err != nil {
 		return Image{}, fmt.Errorf("image %q: %w", b.Name, err)
 	}
-	return st.publish(ctx, &r.manifest)
+	return st.publish(ctx, &r.manifest, b.Stage)
 }
 
 // Check returns an error for a mistake in the fields of b. It reads no files.

@@ -44,8 +44,11 @@ func (i *Image) Size() (n int64) {
 	return n
 }
 
+// shortID is the least number of digits that name a generation.
+const shortID = 12
+
 // SplitRef parses a reference to an image, NAME or NAME@sha256:ID. The id of a name alone
-// is empty.
+// is empty. It may be the first 12 digits or more, and sha256: may be missing.
 func SplitRef(ref string) (name, id string, err error) {
 	name, digest, pinned := strings.Cut(ref, "@")
 	if err := checkName(name); err != nil {
@@ -54,9 +57,9 @@ func SplitRef(ref string) (name, id string, err error) {
 	if !pinned {
 		return name, "", nil
 	}
-	id, ok := strings.CutPrefix(digest, "sha256:")
-	if !ok || !manifest.IsDigest(id) {
-		return "", "", fmt.Errorf("image %.200q: want NAME@sha256: and 64 lower-case hex digits", ref)
+	id = strings.TrimPrefix(digest, "sha256:")
+	if len(id) < shortID || len(id) > 64 || strings.Trim(id, "0123456789abcdef") != "" {
+		return "", "", fmt.Errorf("image %.200q: want NAME@ID, where ID has 12 to 64 lower-case hex digits: drover image list shows them", ref)
 	}
 	return name, id, nil
 }
@@ -76,7 +79,26 @@ func (d *Dir) Lookup(ref string) (Image, error) {
 		}
 		id = current
 	}
+	if !manifest.IsDigest(id) {
+		if id, err = d.complete(name, id); err != nil {
+			return Image{}, err
+		}
+	}
 	return d.load(name, id, current)
+}
+
+// complete returns the ID of the one generation that begins with these digits.
+func (d *Dir) complete(name, digits string) (string, error) {
+	ids, err := subdirs(filepath.Join(d.path, name), func(s string) bool { return manifest.IsDigest(s) && strings.HasPrefix(s, digits) })
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("image %q has no generation %s: drover image list shows those that there are: %w", name, digits, fs.ErrNotExist)
+	case len(ids) > 1:
+		return "", fmt.Errorf("image %q has %d generations that begin with %s: give more digits", name, len(ids), digits)
+	}
+	return ids[0], nil
 }
 
 // List returns all generations of all images, sorted by name, the current one first, then

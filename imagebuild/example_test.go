@@ -34,5 +34,5 @@ func ExampleDir_Lookup() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// image "debian-12@sha256:12": want NAME@sha256: and 64 lower-case hex digits
+	// image "debian-12@sha256:12": want NAME@ID, where ID has 12 to 64 lower-case hex digits: drover image list shows them
 }

@@ -144,8 +144,8 @@ func (s *store) write(ctx context.Context, name string, progress func(n int64), 
 	return File{Size: d.n, SHA256: hex.EncodeToString(d.h.Sum(nil))}, errors.Join(f.Sync(), f.Close())
 }
 
-// publish makes the generation visible and current.
-func (s *store) publish(ctx context.Context, m *Manifest) (Image, error) {
+// publish makes the generation visible and, unless it is staged, current.
+func (s *store) publish(ctx context.Context, m *Manifest, stage bool) (Image, error) {
 	_, err := s.write(ctx, ManifestFile, func(int64) {}, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
@@ -161,8 +161,10 @@ func (s *store) publish(ctx context.Context, m *Manifest) (Image, error) {
 	if err := s.show(id); err != nil {
 		return Image{}, err
 	}
-	if err := s.setCurrent(id); err != nil {
-		return Image{}, err
+	if !stage {
+		if err := s.setCurrent(id); err != nil {
+			return Image{}, err
+		}
 	}
 	return Open(s.images).Lookup(s.name + "@sha256:" + id)
 }

@@ -3,7 +3,6 @@ package kube_test
 import (
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -20,10 +19,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/cluster-bootstrap/token/jws"
 	"sigs.k8s.io/yaml"
+
+	"drover/kube/approve"
 )
 
 // apiServer simulates the part of an API server that drover uses. It signs tokens at
@@ -42,10 +42,11 @@ type apiServer struct {
 	deletedNodes []string // UIDs
 	onPatch      func()   // before the patch of a Node is handled
 	nodes        map[string]corev1.Node
-	leases       map[string]string // versions
-	leaseSeconds int32             // their duration, unless it is 0
-	changed      chan struct{}     // closed when a node changes
-	patches      []string          // bodies
+	leases       map[string]string               // versions
+	leaseSeconds int32                           // their duration, unless it is 0
+	records      map[string]coordinationv1.Lease // of used tokens, by name
+	changed      chan struct{}                   // closed when a node changes
+	patches      []string                        // bodies
 	requested    []certificatesv1.CertificateSigningRequest
 	unsigned     bool
 	info         string            // the kubeconfig of cluster-info
@@ -61,7 +62,7 @@ type apiServer struct {
 func newAPIServer(t testing.TB) *apiServer {
 	s := &apiServer{
 		t: t, refuse: map[string]http.HandlerFunc{}, requests: map[string]int{}, secrets: map[string]*corev1.Secret{},
-		nodes: map[string]corev1.Node{}, leases: map[string]string{}, changed: make(chan struct{}),
+		nodes: map[string]corev1.Node{}, leases: map[string]string{}, records: map[string]coordinationv1.Lease{}, changed: make(chan struct{}),
 		watches: map[string]int{}, kept: map[string]corev1.Secret{}, pods: map[string]corev1.Pod{}, held: map[string]bool{},
 		signatures: map[string]string{},
 	}
@@ -113,7 +114,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(path, "api/"), "/") // v1 namespaces NS RESOURCE NAME, or v1 nodes NAME
 	resource, name := parts[1], ""
 	if resource == "namespaces" {
-		resource, parts = parts[3], parts[2:]
+		if resource, parts = parts[3], parts[2:]; parts[0] == approve.UsedNamespace {
+			resource = "records"
+		}
 	}
 	if len(parts) > 2 {
 		name = parts[2]
@@ -143,6 +146,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.send(w, 200, metav1.Status{Status: metav1.StatusSuccess})
 	case "GET nodes":
 		s.getNodes(w, name, r.URL.Query().Get("labelSelector"))
+	case "POST records":
+		s.createRecord(w, r)
+	case "GET records":
+		s.getRecords(w, name)
+	case "DELETE records":
+		s.deleteRecord(w, r, name)
 	case "GET leases":
 		s.getLease(w, name)
 	case "DELETE nodes":
@@ -224,34 +233,6 @@ func decodeSecret(t testing.TB, r *http.Request) *corev1.Secret {
 	return object.(*corev1.Secret)
 }
 
-func (s *apiServer) getNodes(w http.ResponseWriter, name, label string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name == "" {
-		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
-		for _, n := range s.nodes {
-			if _, ok := n.Labels[label]; ok || label == "" {
-				list.Items = append(list.Items, n)
-			}
-		}
-		s.send(w, 200, list)
-		return
-	}
-	if n, ok := s.nodes[name]; ok {
-		s.send(w, 200, n)
-		return
-	}
-	fail(404, "NotFound", "nodes not found")(w, nil)
-}
-
-func (s *apiServer) eachNode(yield func(metav1.Object) bool) {
-	for _, n := range s.nodes {
-		if !yield(&n) {
-			return
-		}
-	}
-}
-
 // watch sends all objects of list, and the deletion of objects that have left it, after
 // each change.
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, list iter.Seq[metav1.Object]) {
@@ -299,66 +280,6 @@ func (s *apiServer) getLease(w http.ResponseWriter, name string) {
 	fail(404, "NotFound", "leases not found")(w, nil)
 }
 
-func (s *apiServer) deleteNode(w http.ResponseWriter, r *http.Request, name string) {
-	body, _ := io.ReadAll(r.Body)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, ok := s.nodes[name]
-	switch {
-	case !ok:
-		fail(404, "NotFound", "nodes not found")(w, nil)
-	case !strings.Contains(string(body), string(n.UID)):
-		fail(409, "Conflict", "the UID in the precondition does not match")(w, nil)
-	default:
-		delete(s.nodes, name)
-		s.deletedNodes = append(s.deletedNodes, string(n.UID))
-		s.send(w, 200, metav1.Status{Status: metav1.StatusSuccess})
-	}
-}
-
-// patchNode applies a merge patch (RFC 7386) to this version of a Node.
-func (s *apiServer) patchNode(w http.ResponseWriter, r *http.Request, name string) {
-	body, _ := io.ReadAll(r.Body)
-	s.mu.Lock()
-	before := s.onPatch
-	s.mu.Unlock()
-	if before != nil {
-		before()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.patches = append(s.patches, r.Header.Get("Content-Type")+" "+r.URL.RawQuery+" "+string(body))
-	n, ok := s.nodes[name]
-	if !ok {
-		fail(404, "NotFound", "nodes not found")(w, nil)
-		return
-	}
-	var object, patch map[string]any
-	text, err := json.Marshal(n)
-	if err == nil {
-		err = errors.Join(json.Unmarshal(text, &object), json.Unmarshal(body, &patch))
-	}
-	if err != nil {
-		s.t.Errorf("patch of a Node: %v: %s", err, body)
-	}
-	if v := patch["metadata"].(map[string]any)["resourceVersion"]; v != n.ResourceVersion {
-		fail(409, "Conflict", "the object has been modified")(w, nil)
-		return
-	}
-	merge(object, patch)
-	text, err = json.Marshal(object)
-	n = corev1.Node{}
-	if err == nil {
-		err = json.Unmarshal(text, &n)
-	}
-	if err != nil {
-		s.t.Error(err)
-	}
-	n.ResourceVersion += "+"
-	s.nodes[name] = n
-	s.send(w, 200, n)
-}
-
 func merge(object, patch map[string]any) {
 	for k, v := range patch {
 		into, _ := object[k].(map[string]any)
@@ -382,35 +303,6 @@ func (s *apiServer) node(name string) corev1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nodes[name]
-}
-
-// edit changes a Node as another client.
-func (s *apiServer) edit(name string, edit func(*corev1.Node)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.nodes[name]
-	n = *n.DeepCopy()
-	edit(&n)
-	n.ResourceVersion += "."
-	s.nodes[name] = n
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// setNode puts a Node into the cluster. beat is the heartbeat by its kubelet's clock.
-func (s *apiServer) setNode(name, uid, bootID string, ready corev1.ConditionStatus, beat metav1.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.nodes[name] = corev1.Node{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: "1", Labels: map[string]string{"drover/managed": "true"}},
-		Status: corev1.NodeStatus{
-			NodeInfo:   corev1.NodeSystemInfo{BootID: bootID},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: beat, LastTransitionTime: beat}},
-		},
-	}
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 func (s *apiServer) count(key string) int {

@@ -145,6 +145,17 @@ func wantOthersWell(t *testing.T, c *kube.Clusters, want string) {
 	}
 }
 
+// judged returns the first of ten errors that is not about time, or the last: on a busy host
+// the time limit of a request can end before its answer is read, and drover asks again.
+func judged(errs <-chan error) (err error) {
+	for range 10 {
+		if err = <-errs; err == nil || !strings.Contains(err.Error(), "does not answer in time") {
+			break
+		}
+	}
+	return err
+}
+
 func TestHostileLists(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -187,7 +198,7 @@ func TestHostileLists(t *testing.T) {
 				}
 			})
 			c.Refresh()
-			if err := <-errs; err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := judged(errs); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if tt.want == "" { // net/http does not read that
@@ -235,7 +246,7 @@ func TestHostilePages(t *testing.T) {
 				}
 			})
 			c.Refresh()
-			if err := <-errs; err != nil {
+			if err := judged(errs); err != nil {
 				t.Errorf("the page is too large for the test: %v", err)
 			}
 		})

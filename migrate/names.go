@@ -3,9 +3,11 @@ package migrate
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"drover/pools"
 	"drover/pools/option"
 )
 
@@ -46,9 +48,12 @@ const optionNames = `1 ip subnet-mask netmask|2 int32 time-offset|3 ip routers|4
 209 text loader-configfile pxelinux.configfile|210 text loader-pathprefix pxelinux.pathprefix|211 uint32 loader-reboottime pxelinux.reboottime
 255 ip server-ip-address`
 
-// OptionNames returns the options of other servers by name.
-func OptionNames() map[string]OptionName {
-	names := map[string]OptionName{}
+// OptionNames are the options of other servers by name.
+type OptionNames map[string]OptionName
+
+// NewOptionNames returns the options that other servers have without a definition.
+func NewOptionNames() OptionNames {
+	names := OptionNames{}
 	for _, line := range strings.FieldsFunc(optionNames, func(r rune) bool { return r == '|' || r == '\n' }) {
 		f := strings.Fields(line)
 		code, _ := strconv.ParseUint(f[0], 10, 8)
@@ -57,6 +62,43 @@ func OptionNames() map[string]OptionName {
 		}
 	}
 	return names
+}
+
+// WithCode returns an option by its number, as a text if it has no name.
+func (names OptionNames) WithCode(text string) (o OptionName, ok bool) {
+	n, err := strconv.ParseUint(text, 10, 8)
+	for _, known := range names {
+		if known.Code == uint8(n) && err == nil {
+			return known, true
+		}
+	}
+	return OptionName{Code: uint8(n), Type: "text"}, err == nil && n > 0
+}
+
+// optionTypes are the types of options that configs define, in the words of dhcpd and Kea.
+const optionTypes = `ip: ip-address ipv4-address|text: text string|hex: binary|bool: boolean|domains: domain-name domain-list fqdn
+uint8: uint8 int8|uint16: uint16 int16|uint32: uint32 int32`
+
+// Define adds an option that a config defines: its number, and the type of its value.
+func (f *Farm) Define(names OptionNames, at pools.Origin, name, code, kind string) {
+	n, err := strconv.ParseUint(code, 10, 8)
+	if err != nil {
+		f.Unknown(at, "%q is no number of an option", code)
+		return
+	}
+	o := OptionName{Code: uint8(n), Type: "hex"}
+	for _, line := range strings.FieldsFunc(optionTypes, func(r rune) bool { return r == '|' || r == '\n' }) {
+		if known, words, _ := strings.Cut(line, ":"); slices.Contains(strings.Fields(words), kind) {
+			o.Type = known
+		}
+	}
+	f.Itself(at, "option %s is %d", name, n)
+	if o.Type == "hex" && kind != "binary" {
+		f.Lost(at, "the type %q of option %s: write its bytes as hex:", kind, name)
+	}
+	if old, ok := names[name]; !ok || old.Code != o.Code || old.Type == "routes" {
+		names[name] = o
+	}
 }
 
 // nameOf returns drover's name of an option; empty if it has none.

@@ -21,7 +21,6 @@ type Scope struct {
 	Options map[string]pools.Strings
 	DNS6    []netip.Addr // of DHCPv6
 	Domain6 string       // of DHCPv6
-	Class   string       // the class of clients that it is for; empty: it is for all
 	machine *Machine
 	homes   []string // the places of the config that get the options
 	heirs   []*Scope // that inherited them
@@ -206,6 +205,11 @@ func (s *Scope) Inherit(outer *Scope) {
 		}
 		s.Options[key] = values
 	}
+	s.Inherit6(outer)
+}
+
+// Inherit6 gives a scope the options of DHCPv6 of an outer one that it does not have.
+func (s *Scope) Inherit6(outer *Scope) {
 	if len(s.DNS6) == 0 {
 		s.DNS6 = outer.DNS6
 	}

@@ -61,6 +61,9 @@ type Server struct {
 	TFTPSinglePort      bool     `json:"tftpSinglePort,omitempty"`
 	MaxConcurrentImages int      `json:"maxConcurrentImages,omitempty"` // nodes that fetch their root image at a time, default 64
 	Grace               Duration `json:"grace,omitempty"`               // for running transfers to end when drover stops, default 30s
+	// Retire is how long a node that the config has lost keeps its name, its boots and its
+	// addresses; 0: not at all. Default 24h. It takes effect without a restart.
+	Retire *Retention `json:"retire,omitempty"`
 	// AdminKubeconfig is the kubeconfig of the cluster that has the Secrets of
 	// secretRef. The path is relative to the config file. Default: the cluster that
 	// drover runs in.

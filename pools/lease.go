@@ -101,6 +101,11 @@ type Unknown struct {
 	Circuit  string     `json:"circuit,omitempty"`  // option 82.1, printable
 	Remote   string     `json:"remote,omitempty"`   // option 82.2, printable
 
+	// Retired is the name of the retired node that has the MAC: what the machine was, before the
+	// config lost it. Only a running server sets it.
+	Retired     string `json:"retired,omitempty"`
+	RetiredPool string `json:"retiredPool,omitempty"` // that node's
+
 	// Inventory is the hardware, as the machine itself reported it in its last boot with
 	// drover-init; nil: it did not.
 	Inventory *Inventory `json:"inventory,omitempty"`

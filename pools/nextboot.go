@@ -29,7 +29,7 @@ func ParseNextBoot(s string) (NextBoot, error) {
 		if IsImage(ref) {
 			return n, nil
 		}
-		return "", Hint("write image=NAME or image=NAME@sha256:<64 hex digits>", "%q is not an image", ref)
+		return "", Hint("write image=NAME or image=NAME@sha256:<12 to 64 hex digits>", "%q is not an image", ref)
 	}
 	return "", Hint("write local, rescue or image=NAME", "%q is not a next boot", s)
 }
@@ -43,7 +43,24 @@ func ImageName(ref string) string {
 	return name
 }
 
-// IsImage reports whether ref is NAME or NAME@sha256:DIGEST.
+// ShortID returns the first 12 digits of the digest of a generation, which are enough to name it.
+func ShortID(id string) string { return id[:min(12, len(id))] }
+
+// ShortImage returns a reference to an image with a digest of 12 digits: of the generation that
+// is known, else as the reference has it.
+func ShortImage(ref, generation string) string {
+	name, digest, pinned := strings.Cut(ref, "@sha256:")
+	if generation == "" && pinned {
+		generation = digest
+	}
+	if generation == "" {
+		return name
+	}
+	return name + "@" + ShortID(generation)
+}
+
+// IsImage reports whether ref is NAME or NAME@sha256:DIGEST, where the digest has 12 digits or
+// more.
 func IsImage(ref string) bool {
-	return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?$`).MatchString(ref)
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}(@sha256:[0-9a-f]{12,64})?$`).MatchString(ref)
 }

@@ -14,6 +14,10 @@ type NodeStatus struct {
 	Cluster string     `json:"cluster,omitempty"` // of its last boot
 	Image   string     `json:"image,omitempty"`   // of its last boot
 	Booted  time.Time  `json:"booted,omitzero"`   // when its last boot began
+	// Generation is the digest of the image that its last boot got; empty: it is not known.
+	Generation string `json:"generation,omitempty"`
+	// Outdated reports whether a boot now, as its pool says, would get another generation.
+	Outdated bool `json:"outdated,omitempty"`
 	// Power is its power state, as the last power job saw it at PowerSeen; empty: none has.
 	Power     string    `json:"power,omitempty"`
 	PowerSeen time.Time `json:"powerSeen,omitzero"`

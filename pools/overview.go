@@ -1,6 +1,9 @@
 package pools
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Overview is a farm at a moment, in an answer of the REST API.
 type Overview struct {
@@ -9,8 +12,9 @@ type Overview struct {
 	Nodes    map[string]int `json:"nodes"`    // by state
 	Pools    []PoolStates   `json:"pools"`
 	Stuck    []StuckCause   `json:"stuck"`
-	Images   map[string]int `json:"images"` // nodes by the image of their last boot
-	Leases   map[string]int `json:"leases"` // by state
+	Images   map[string]int `json:"images"`   // nodes by the image of their last boot
+	Outdated int            `json:"outdated"` // nodes that have booted another generation than their pool boots now
+	Leases   map[string]int `json:"leases"`   // by state
 	Unknown  int            `json:"unknown"`
 	Pin      string         `json:"pin,omitempty"` // of the key by which clients of the API know the server, for drover login --pin
 }
@@ -47,6 +51,15 @@ type ImageInfo struct {
 	Size          int64     `json:"size"`            // bytes of its files
 	Pools         []string  `json:"pools,omitempty"` // whose machines get it in their next boot
 	Nodes         int       `json:"nodes"`           // of those pools; machines of catch-all pools are not counted
+}
+
+// Means reports whether a reference to an image means the generation now.
+func (i *ImageInfo) Means(ref string) bool {
+	name, digits, pinned := strings.Cut(ref, "@sha256:")
+	if pinned {
+		return name == i.Name && strings.HasPrefix(i.ID, digits)
+	}
+	return i.Current && i.Name == ref
 }
 
 // ServerVersion is the version of a server.

@@ -22,4 +22,6 @@ type ReloadResult struct {
 	File           string `json:"file"`
 	Nodes          int    `json:"nodes"`                    // all, with those of the API
 	RestartPending bool   `json:"restartPending,omitempty"` // a part of it is in force after a restart only
+	// Size is what the change has done to nodes.
+	Size ChangeSize `json:"size"`
 }

@@ -34,7 +34,7 @@ func (s *Server) startClusters(dir string) error {
 	s.metrics.WatchMoves(s.clusters.Moves)
 	s.clusters.Set(s.Live.Farm().Clusters())
 	s.clusters.Refresh()
-	for _, b := range joining(s.Store.Boots.List(), time.Now()) {
+	for _, b := range joining(s.boots().List(), time.Now()) {
 		if p := s.Machines.Of(b.mac).Plan; p != nil && p.Cluster != "" {
 			if err := s.clusters.Resume(p, b.id); err != nil {
 				s.log.Debug("node is not followed to Ready", "node", p.Node, "err", err)
@@ -89,7 +89,7 @@ func joining(all []boots.Record, now time.Time) (waiting []joiningBoot) {
 	seen := map[pools.MAC]bool{}
 	for _, b := range all {
 		token, ok := b.Reached(boots.StepToken)
-		if !ok || seen[b.MAC] {
+		if !ok || seen[b.MAC] || b.Retired {
 			continue
 		}
 		seen[b.MAC] = true

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"drover/imagebuild"
 	"drover/internal/printable"
 	"drover/kube/cluster"
 	"drover/kube/objects"
@@ -29,11 +28,9 @@ const (
 type adminObjects struct {
 	watcher *objects.Watcher
 	file    string
-	images  *imagebuild.Dir
 
-	mu          sync.Mutex
-	generations map[string]string // digest of the image that a node boots
-	stuck       map[string]string // why the boot of a node makes no progress
+	mu    sync.Mutex
+	stuck map[string]string // why the boot of a node makes no progress
 }
 
 // lastObjects returns the objects that were in force when the last server ended.
@@ -50,13 +47,13 @@ func (s *Server) lastObjects(dir string, farm *resolve.Farm) []*declared.Object 
 }
 
 // newObjects makes the watcher of the objects; nil if the config does not ask for them.
-func (s *Server) newObjects(dir string, images *imagebuild.Dir) *adminObjects {
+func (s *Server) newObjects(dir string) *adminObjects {
 	farm := s.Live.Farm()
 	server := farm.Config.Server
 	if server.Objects.Namespace == "" {
 		return nil
 	}
-	a := &adminObjects{file: filepath.Join(dir, objectsFile), images: images, generations: map[string]string{}, stuck: map[string]string{}}
+	a := &adminObjects{file: filepath.Join(dir, objectsFile), stuck: map[string]string{}}
 	a.watcher = &objects.Watcher{
 		Cluster: cluster.NewAdmin(farm.Path(server.AdminKubeconfig), time.Now), Namespace: server.Objects.Namespace,
 		Farm: s.Live, Log: s.part("objects"), Machine: s.machineStatus, Host: s.hostStatus,
@@ -107,7 +104,7 @@ func (s *Server) hostStatus(cluster, name string) (netip.Prefix, error) {
 // findStuck makes Events of boots without progress.
 func (s *Server) findStuck() {
 	now := map[string]string{}
-	for _, b := range boots.MarkStuck(s.Store.Boots.List(), time.Now()) {
+	for _, b := range boots.MarkStuck(s.boots().List(), time.Now()) {
 		if b.Stuck == nil {
 			continue
 		}
@@ -127,14 +124,6 @@ func (s *Server) booted(b boots.Record, step boots.StepTime) {
 	if s.objects == nil {
 		return
 	}
-	if step.Step == boots.StepScript && step.Error == "" {
-		image, err := s.objects.images.Lookup(b.Image)
-		s.objects.mu.Lock()
-		if delete(s.objects.generations, b.Node); err == nil {
-			s.objects.generations[b.Node] = image.ID
-		}
-		s.objects.mu.Unlock()
-	}
 	if step.Error != "" {
 		s.objects.watcher.Warn(b.Node, b.ID, objects.BootFailed, fmt.Sprintf("step %s: %s", step.Step, printable.Line(step.Error, maxStepError)))
 		return
@@ -153,6 +142,7 @@ func (s *Server) machineStatus(node string) (m pools.MachineStatus) {
 	}
 	last, _ := b.Furthest()
 	m.Step, m.Since, m.Image, m.Tenant, m.Error = string(last.Step), last.Time.UTC().Truncate(time.Second), b.Image, b.Cluster, b.Error
+	m.ImageGeneration = b.Generation
 	if last.Step.Rank() >= boots.StepJoined.Rank() {
 		m.Node = b.Node
 	}
@@ -163,7 +153,6 @@ func (s *Server) machineStatus(node string) (m pools.MachineStatus) {
 	}
 	s.objects.mu.Lock()
 	defer s.objects.mu.Unlock()
-	m.ImageGeneration = s.objects.generations[node]
 	if m.Error == "" {
 		m.Error = s.objects.stuck[node]
 	}

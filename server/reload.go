@@ -38,7 +38,7 @@ func (s *Server) watchConfig(ctx context.Context) error {
 	changed := time.NewTimer(time.Hour)
 	changed.Stop()
 	reload := func(why string) {
-		_ = s.Reload(why) // it is logged
+		s.reloadFile(why)
 		follow()
 	}
 	for {
@@ -82,23 +82,6 @@ func (s *Server) notify() (events chan fsnotify.Event, errs chan error, follow, 
 	return nil, nil, func() {}, func() {}
 }
 
-// Reload puts the config file in force. If it has mistakes, they are logged and returned,
-// and the old config stays in force. The text why is the cause in the log.
-func (s *Server) Reload(why string) error {
-	if err := s.Live.Reload(); err != nil {
-		s.metrics.Reloaded(false)
-		s.log.Error("config not reloaded, the previous one stays active", "why", why, "err", err)
-		return err
-	}
-	s.farmChanged()
-	s.metrics.Reloaded(true)
-	s.log.Info("config reloaded", "why", why, "nodes", len(s.Live.Farm().Nodes()))
-	if s.Live.NeedsRestart() {
-		s.log.Warn("restart pending: server: changed in the config, or the first subnet of IPv4 or IPv6 came")
-	}
-	return nil
-}
-
 // configFile is the config file, for the REST API.
 type configFile struct{ server *Server }
 
@@ -110,11 +93,12 @@ func (c configFile) InForce() pools.ConfigInForce {
 
 // Reload implements [api.ConfigFile].
 func (c configFile) Reload() (pools.ReloadResult, error) {
-	if err := c.server.Reload("asked over the API"); err != nil {
+	r, err := c.server.reload("asked over the API")
+	if err != nil {
 		return pools.ReloadResult{}, err
 	}
 	farm := c.server.Live.Farm()
-	return pools.ReloadResult{File: farm.Source, Nodes: len(farm.Nodes()), RestartPending: c.server.Live.NeedsRestart()}, nil
+	return pools.ReloadResult{File: farm.Source, Nodes: len(farm.Nodes()), RestartPending: c.server.Live.NeedsRestart(), Size: r.Size}, nil
 }
 
 // Check implements [api.ConfigFile].

@@ -9,18 +9,21 @@ import (
 	"drover/state"
 )
 
-// forgetRemoved removes the boots and next boots of nodes that are in the farm no longer,
-// so that no page and no metric counts them. The boots of a renamed node follow it.
+// forgetRemoved removes the boots and next boots of nodes that are in the farm no longer and not
+// retired, so that no page and no metric counts them. The boots of a renamed node follow it.
 func (s *Server) forgetRemoved() {
 	s.Store.Boots.Reconcile(func(mac pools.MAC, node string) string {
 		farm := s.Live.Farm() // the newest: a node can come while this runs
 		if farm.Has(node) {
 			return node
 		}
-		n, _ := farm.NodeOf(mac)
-		return n.Name
+		if n, ok := farm.NodeOf(mac); ok || !farm.IsRetired(node) {
+			return n.Name
+		}
+		return node
 	})
-	if err := s.Store.NextBoots.Keep(func(node string) bool { return s.Live.Farm().Has(node) }); err != nil {
+	keep := func(node string) bool { return s.Live.Farm().Has(node) || s.Live.Farm().IsRetired(node) }
+	if err := s.Store.NextBoots.Keep(keep); err != nil {
 		s.log.Error("next boots of removed nodes stay", "err", err)
 	}
 }

@@ -56,7 +56,13 @@ func TestNoGhosts(t *testing.T) {
 		if line := fmt.Sprintf("\ndrover_boots_stuck %d\n", want); !strings.Contains(w.Body.String(), line) {
 			t.Errorf("%s: the metrics do not have%s", when, line)
 		}
-		if got := len(s.Store.Boots.List()); got != want {
+		got := 0
+		for _, b := range s.boots().List() {
+			if !b.Retired {
+				got++
+			}
+		}
+		if got != want {
 			t.Errorf("%s: got %d boots, want %d", when, got, want)
 		}
 	}
@@ -64,6 +70,13 @@ func TestNoGhosts(t *testing.T) {
 	write(300)
 	s.Reload("test")
 	check("cut", 300)
+	if got := len(s.Live.Farm().Retired()); got != 4700 {
+		t.Errorf("%d nodes are retired, want 4700", got)
+	}
+	if err := s.Live.ForgetRetired("g4999"); err != nil {
+		t.Fatal(err)
+	}
+	s.forgetRemoved()
 	if got := s.Store.NextBoots.Pending("g10") + s.Store.NextBoots.Pending("g4999"); got != "local" {
 		t.Errorf("next boots %q, want that of g10 alone", got)
 	}

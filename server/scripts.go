@@ -9,13 +9,14 @@ import (
 	"drover/httpboot/script"
 	"drover/imagebuild"
 	"drover/pools/resolve"
+	"drover/server/catalog"
 )
 
-// imageDir finds images on disk. It implements [script.Images].
-type imageDir struct{ dir *imagebuild.Dir }
+// imageDir finds images. It implements [script.Images].
+type imageDir struct{ images *catalog.Catalog }
 
 func (d imageDir) Image(ref string) (script.Image, error) {
-	i, err := d.dir.Lookup(ref)
+	i, err := d.images.Lookup(ref)
 	if err != nil {
 		return script.Image{}, err
 	}

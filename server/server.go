@@ -40,6 +40,7 @@ import (
 	"drover/pools/config"
 	"drover/pools/machines"
 	"drover/pools/resolve"
+	"drover/server/catalog"
 	"drover/server/localserver"
 	"drover/server/metrics"
 	"drover/server/netconsole"
@@ -109,6 +110,7 @@ type Server struct {
 	changing   sync.Mutex                        // held while the parts are told of another farm
 	newWatcher func() (*fsnotify.Watcher, error) // for the config
 	restores   chan *Restore                     // that clients ask for
+	records    *records                          // of changes of the config
 }
 
 // New opens the state, reads the config and connects the parts. It binds no
@@ -137,14 +139,14 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		version: o.Version, stateDir: o.State, log: withBoots(o.Log, store.Boots.Current), Store: store, newWatcher: fsnotify.NewWatcher,
-		restores: make(chan *Restore, 1),
+		restores: make(chan *Restore, 1), records: newRecords(store, o.Log),
 	}
 	s.recordRestore(o, restored)
 	if s.Live, err = config.NewLive(source, store.Nodes, s.lastObjects(o.State, farm)...); err == nil {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("config file refused: starting from the last good one", "copy", source.Copy, "err", refused)
 		}
-		err = s.assemble(o, imagebuild.Open(o.Images))
+		err = s.assemble(o, &catalog.Catalog{Dir: imagebuild.Open(o.Images), Farm: s.Live})
 	}
 	if err != nil {
 		s.Close()
@@ -155,25 +157,27 @@ func New(o Options) (*Server, error) {
 
 // assemble makes the parts. Each reads the live farm, so that a change of the
 // config applies to the next packet. Only the listeners stay as they were at start.
-func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
+func (s *Server) assemble(o Options, images *catalog.Catalog) error {
 	farm := s.Live.Farm()
 	cfg := farm.Config.Server
 	s.Store.Leases.Reserved = func(a netip.Addr) bool { return s.Live.Farm().Reserved(a) }
 	s.Store.Leases6.Reserved = s.Store.Leases.Reserved
 	s.Live.SetLeases(leaseAt(s.Store))
+	s.Live.SetRetired(s.Store.Retired, time.Now)
 	s.warnLeased()
 	s.forgetRemoved() // while the server was down
 	s.Machines = newDirectory(s.Live, s.Store)
 	s.metrics = metrics.New(s.Live, s.Store)
 	s.metrics.Build(o.Version)
 	s.metrics.WatchUnknown(s.Machines.Unknown)
-	s.metrics.WatchBoots(s.Store.Boots.List)
+	s.metrics.WatchBoots(s.boots().List)
+	s.metrics.WatchImages(s.Store.Boots.List)
 	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
 	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
 	s.tenants = s.newTenants()
-	s.objects = s.newObjects(o.State, images)
+	s.objects = s.newObjects(o.State)
 	s.Store.Boots.OnStep = s.reached
 	s.metrics.WatchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
@@ -210,7 +214,7 @@ func (s *Server) assemble(o Options, images *imagebuild.Dir) error {
 }
 
 // newReadiness makes the checks of /readyz. The parts that it watches exist already.
-func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Checks {
+func (s *Server) newReadiness(o Options, images *catalog.Catalog) *readiness.Checks {
 	ready := &readiness.Checks{
 		Live: s.Live, Images: images, Loaders: o.Loaders,
 		Clusters: s.clusters.Check, Chassis: s.Hardware.Warnings, Disks: s.disks, State: s.Store,
@@ -225,11 +229,11 @@ func (s *Server) newReadiness(o Options, images *imagebuild.Dir) *readiness.Chec
 }
 
 // serveWeb makes the server of the REST API and the page.
-func (s *Server) serveWeb(o Options, farm *resolve.Farm, images *imagebuild.Dir, ready *readiness.Checks) {
+func (s *Server) serveWeb(o Options, farm *resolve.Farm, images *catalog.Catalog, ready *readiness.Checks) {
 	s.Web = &web.Server{Addr: farm.Config.Server.API, Metrics: s.metrics.Handler(), API: &api.API{
-		Farm: s.Live, Nodes: s.changes(), Boots: s.Store.Boots, Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
+		Farm: s.Live, Nodes: s.changes(), Boots: s.boots(), Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
-		Images: imageInfos(images), Plans: s.Machines,
+		Images: images.List, Generations: images.Generations, Plans: s.Machines,
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		ConfigFile: configFile{s}, Restorer: restorer{o.State, s.restores}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
@@ -287,9 +291,11 @@ func (s *Server) Run(ctx context.Context) error {
 		start("router advertisements on "+r.Interface, r.Serve)
 	}
 	start("reload", s.watchConfig)
+	start("records", s.records.run)
 	start("hardware", s.Hardware.Run)
 	start("disks", s.disks.Run)
 	start("networks", s.networks.Run)
+	start("retired nodes", s.expireRetired)
 	if s.traces != nil {
 		start("traces", s.traces.Run)
 	}

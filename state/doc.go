@@ -2,11 +2,12 @@
 // crash at any instant: the nodes added over the API, the leases, the boots of every
 // machine, and the unknown machines.
 //
-// [Open] returns a [Store] with six tables. [Nodes] is the config.NodeStore of the farm.
+// [Open] returns a [Store] with its tables. [Nodes] is the config.NodeStore of the farm.
 // [Leases] assigns the addresses of catch-all ranges, and remembers the machines at
 // addresses outside of the config. [boots.Table] holds the timelines, and the nonce and
 // the key of each boot. [Unknowns] holds the machines that no node declares, [NextBoots]
-// the next boots that differ from the config, and [Audit] the actions of users.
+// the next boots that differ from the config, [Retired] the nodes that the config has lost, and
+// [Audit] the actions of users.
 //
 // Tables read only from RAM. A table makes a change in RAM and puts it into the queue of
 // its engine under the same lock, and never waits while it holds the lock. A full queue

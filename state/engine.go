@@ -21,4 +21,5 @@ const (
 	tableNext                            // node name: JSON of a nextBoot
 	tableAudit                           // number, 8 bytes: JSON of a pools.AuditEntry
 	tableLeases6                         // IPv6 address, 16 bytes: see appendLease
+	tableRetired                         // node name: JSON of a pools.RetiredNode
 )

@@ -12,9 +12,15 @@ func (l *Leases) SetLimit(n int) { l.limit = n }
 // MaxQuarantines is how many quarantines are kept.
 const MaxQuarantines = maxLeases / quarantineShare
 
-// FailWrites has each write to a log fail with what fail returns. Call it before the
-// first write.
+// FailWrites has each write to a log fail with what fail returns. Call it while nothing is
+// written.
 func (s *Store) FailWrites(fail func() error) {
+	for { // the first generation may not have begun on a slow disk, and sets Sync
+		if t, err := s.engine.Put(); err == nil && s.engine.Wait(t) == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	sync := s.engine.Sync
 	s.engine.Sync = func(f *os.File) error {
 		if err := fail(); err != nil {

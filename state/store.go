@@ -90,6 +90,7 @@ type Store struct {
 	Boots     *boots.Table
 	Unknowns  *Unknowns
 	NextBoots *NextBoots
+	Retired   *Retired
 	Audit     *Audit
 
 	log    *slog.Logger
@@ -122,6 +123,7 @@ func Open(dir string, o Options) (*Store, error) {
 		Boots:     boots.NewTable(bootStorage{w}, o.Now),
 		Unknowns:  &Unknowns{newRows[unknown](w, tableUnknowns), make(map[string]bool)},
 		NextBoots: &NextBoots{o.Now, newRows[nextBoot](w, tableNext)},
+		Retired:   &Retired{newRows[pools.RetiredNode](w, tableRetired)},
 		Audit:     newAudit(w),
 		log:       o.Log, engine: w, ended: make(chan struct{}),
 	}
@@ -132,6 +134,7 @@ func Open(dir string, o Options) (*Store, error) {
 		tableBoots:    bootTable(s.Boots),
 		tableUnknowns: {Load: s.Unknowns.load, Each: s.Unknowns.each},
 		tableNext:     {Load: s.NextBoots.load, Each: s.NextBoots.each},
+		tableRetired:  {Load: s.Retired.load, Each: s.Retired.each},
 		tableAudit:    {Load: s.Audit.load, Each: s.Audit.each},
 	}
 	if err := s.open(dir, o); err != nil {

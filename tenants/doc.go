@@ -12,7 +12,8 @@
 // tenant in a goroutine of its own. Control planes start one after the other, since each
 // start costs seconds of processor time. Of several servers one is the leader, by a Lease.
 //
-// It never makes the keys of a tenant anew, never goes to a version that cannot be
+// It never makes the keys of a tenant anew: not while anything is there that they fit
+// ([NewKeys] does that for an operator). It never goes to a version that cannot be
 // reached, and deletes keys and data only with deletionPolicy Delete.
 //
 // The package does not know nodes, joins and the farm.

@@ -43,3 +43,6 @@ func Pauses(first time.Duration, states []string, at []time.Duration) (all []tim
 	}
 	return all
 }
+
+// Detail returns why a program is not ready.
+func Detail(s *corev1.ContainerStatus) string { return detail(s) }

@@ -35,19 +35,22 @@ const firstVNI = 100
 // readKeys reads the authorities of a tenant, and makes those that it never had.
 func (w *worker) readKeys(ctx context.Context) (*keys, error) {
 	p := w.plane
-	found, err := w.readSecrets(ctx, p.LeafSecret(), p.CASecret(), p.FrontProxySecret(), p.AccountsSecret())
+	found, err := w.readSecrets(ctx, p.CASecret(), p.FrontProxySecret(), p.AccountsSecret(), p.LeafSecret())
 	if err != nil {
+		return nil, err
+	}
+	if err := w.mayMakeKeys(ctx, found); err != nil {
 		return nil, err
 	}
 	k := &keys{leaf: found[p.LeafSecret()]}
-	if k.secret, err = w.make(ctx, found, p.CASecret(), func() (map[string][]byte, error) { return pki.NewAuthority("kubernetes", w.now()) }); err != nil {
+	if k.secret, err = w.make(ctx, found, p.CASecret()); err != nil {
 		return nil, err
 	}
-	front, err := w.make(ctx, found, p.FrontProxySecret(), func() (map[string][]byte, error) { return pki.NewAuthority("front-proxy-ca", w.now()) })
+	front, err := w.make(ctx, found, p.FrontProxySecret())
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := w.make(ctx, found, p.AccountsSecret(), pki.ServiceAccountKeys)
+	accounts, err := w.make(ctx, found, p.AccountsSecret())
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +76,10 @@ func loaded(s *corev1.Secret) (*pki.Authority, error) {
 }
 
 // readSecrets reads Secrets of the tenant, before any is made. It returns an error if one is
-// another's, or if the tenant has the first of them, its certificates, but not the keys that
-// they are of: new keys would lock out all its nodes and ServiceAccounts.
-func (w *worker) readSecrets(ctx context.Context, leaf string, keys ...string) (map[string]*corev1.Secret, error) {
+// another's.
+func (w *worker) readSecrets(ctx context.Context, names ...string) (map[string]*corev1.Secret, error) {
 	found := map[string]*corev1.Secret{}
-	for _, name := range append(keys, leaf) {
+	for _, name := range names {
 		s, err := w.secrets().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
@@ -90,35 +92,30 @@ func (w *worker) readSecrets(ctx context.Context, leaf string, keys ...string) (
 		}
 		found[name] = s
 	}
-	for _, name := range keys {
-		if found[leaf] != nil && found[name] == nil {
-			return nil, fmt.Errorf("the Secret %q is gone, and no other key fits the tenant's nodes: restore it from a backup, or delete Secret %q too, to begin with new keys", name, leaf)
-		}
-	}
 	return found, nil
 }
 
-// make returns the Secret of a key that was found, or makes it.
-func (w *worker) make(ctx context.Context, found map[string]*corev1.Secret, name string, data func() (map[string][]byte, error)) (*corev1.Secret, error) {
+// make returns the Secret of a key that was found, or makes it: see [worker.mayMakeKeys].
+func (w *worker) make(ctx context.Context, found map[string]*corev1.Secret, name string) (*corev1.Secret, error) {
 	if s := found[name]; s != nil {
 		return s, nil
 	}
-	content, err := data()
+	content, err := keysFor(w.plane, name, w.now())
 	if err != nil {
 		return nil, err
 	}
-	made, err := w.secrets().Create(ctx, w.secret(name, content, nil), metav1.CreateOptions{FieldManager: manager})
+	made, err := w.secrets().Create(ctx, secretOf(w.plane, name, content, nil), metav1.CreateOptions{FieldManager: manager})
 	if err == nil {
 		w.log.Info("keys made", "secret", name)
 	}
 	return made, err
 }
 
-// secret returns a Secret of the tenant.
-func (w *worker) secret(name string, data map[string][]byte, notes map[string]string) *corev1.Secret {
+// secretOf returns a Secret of a tenant.
+func secretOf(p *manifests.Plane, name string, data map[string][]byte, notes map[string]string) *corev1.Secret {
 	annotations, _ := annotated(nil, notes)
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.plane.Namespace, Labels: w.plane.Labels(), Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.Namespace, Labels: p.Labels(), Annotations: annotations},
 		Type:       corev1.SecretTypeOpaque,
 		Data:       data,
 	}
@@ -128,7 +125,7 @@ func (w *worker) secret(name string, data map[string][]byte, notes map[string]st
 func (w *worker) write(ctx context.Context, name string, data map[string][]byte, notes map[string]string) error {
 	found, err := w.secrets().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = w.secrets().Create(ctx, w.secret(name, data, notes), metav1.CreateOptions{FieldManager: manager})
+		_, err = w.secrets().Create(ctx, secretOf(w.plane, name, data, notes), metav1.CreateOptions{FieldManager: manager})
 		return err
 	}
 	if err != nil {

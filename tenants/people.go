@@ -16,6 +16,9 @@ import (
 	"drover/tenants/manifests"
 )
 
+// Connection is a connection to an API server.
+type Connection = rest.Config
+
 // AdminConfig returns the connection to the admin cluster by a kubeconfig file. An empty
 // path means the cluster that this program runs in.
 func AdminConfig(path string) (*rest.Config, error) {

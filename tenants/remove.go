@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -208,7 +207,7 @@ func (c *Controller) removeVolumes(ctx context.Context, p *manifests.Plane) erro
 	}
 	for i := range list.Items {
 		v := &list.Items[i]
-		if !strings.HasPrefix(v.Name, manifests.DataVolume+"-"+p.StatefulSet()+"-") {
+		if !isVolume(p, v.Name) {
 			continue
 		}
 		if err := volumes.Delete(ctx, v.Name, apply.Exactly(v)); err != nil && !apierrors.IsNotFound(err) {

@@ -1,7 +1,6 @@
 package tenants
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -96,14 +95,8 @@ func (s *Status) ready() string {
 func parts(pod *corev1.Pod) (all []Part) {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		p := Part{Name: s.Name, Ready: s.Ready}
-		switch w, t := s.State.Waiting, s.State.Terminated; {
-		case s.Ready:
-		case w != nil:
-			p.Detail = printable.Line(cmp.Or(w.Message, w.Reason), maxMessage)
-		case t != nil:
-			p.Detail = printable.Line(cmp.Or(t.Message, t.Reason), maxMessage)
-		default:
-			p.Detail = "starts"
+		if !s.Ready {
+			p.Detail = detail(&s)
 		}
 		all = append(all, p)
 	}

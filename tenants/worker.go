@@ -123,7 +123,9 @@ func (w *worker) conclude(err error) (time.Duration, error) {
 		if len(w.refused) == 0 || wait.reason != w.refused[0].reason {
 			again = w.pause.next(now, wait.reason+w.status.ready(), quickRound)
 		}
-		err = nil
+		if wait.reason != keysLost { // an operator has to act on that one: it is in the log too
+			err = nil
+		}
 	default:
 		w.status.set(Ready, false, "Error", err.Error(), now)
 		again = w.pause.next(now, "Error"+w.status.ready(), 5*quickRound)

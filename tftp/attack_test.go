@@ -371,7 +371,8 @@ func TestWrongPort(t *testing.T) {
 // files.
 func TestThousandClients(t *testing.T) {
 	s := newSite(t, func(s *tftp.Server) { s.Log = nil })
-	s.write("rom", content()[:50_000])
+	want := content()[:50_000]
+	s.write("rom", want)
 	var all sync.WaitGroup
 	for i := range 1000 {
 		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i))})
@@ -379,22 +380,31 @@ func TestThousandClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newROMOn(t, conn)
-		r.ask(s.addr, "rom", "octet", "blksize", "1468")
 		all.Go(func() {
-			if op, rest := r.read(); op != 6 {
-				t.Errorf("machine %d: got packet %d %q", i, op, rest)
-				return
+			for range 10 { // on a busy host packets are lost, and a client is late; a ROM asks again
+				r.ask(s.addr, "rom", "octet", "blksize", "1468")
+				if got, ok := r.fetched(1468); ok {
+					if got != string(want) {
+						t.Errorf("machine %d got %d bytes that are not the file's", i, len(got))
+					}
+					return
+				}
 			}
-			r.send(4, "\x00\x00")
-			r.finish(1468)
+			t.Errorf("machine %d got no file", i)
 		})
 	}
-	for range 1000 {
-		if x := s.next(); x.Err != nil {
-			t.Errorf("got transfer %+v", x)
+	done := make(chan bool)
+	go func() { all.Wait(); close(done) }()
+	for {
+		select {
+		case x := <-s.transfers:
+			if x.Err != nil && !strings.Contains(x.Err.Error(), "client does not answer") && !strings.Contains(x.Err.Error(), "client began anew") {
+				t.Errorf("got transfer %+v", x)
+			}
+		case <-done:
+			return
 		}
 	}
-	all.Wait()
 }
 
 // TestPortsOfTransfers holds that nobody can guess the port of a transfer from those of

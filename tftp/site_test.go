@@ -219,3 +219,33 @@ func (r *rom) finish(size int) {
 		}
 	}
 }
+
+// fetched acknowledges the options and all blocks, and returns the file. It is false if a packet
+// does not come within ten seconds, and fails the test after an error of the server.
+func (r *rom) fetched(size int) (file string, ok bool) {
+	var got strings.Builder
+	b := make([]byte, 4+size)
+	for next := uint16(1); ; {
+		r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		n, from, err := r.conn.ReadFrom(b)
+		if err != nil {
+			return "", false
+		}
+		switch r.from = from; binary.BigEndian.Uint16(b) {
+		case 6:
+			r.send(4, "\x00\x00")
+		case 3:
+			r.send(4, string(b[2:4]))
+			if binary.BigEndian.Uint16(b[2:]) != next { // it came again
+				continue
+			}
+			next++
+			if got.Write(b[4:n]); n < len(b) {
+				return got.String(), true
+			}
+		default:
+			r.t.Errorf("got packet %q", b[:n])
+			return "", false
+		}
+	}
+}

@@ -63,7 +63,7 @@ func TestStatus(t *testing.T) {
 	got := compact(s.do(request{path: "/api/v1/status"}).Body.String())
 	want := `{"ready":false,"problems":[{"part":"cluster lobby","problem":"does not answer","warning":true},{"part":"image debian-12","problem":"missing"}],` +
 		`"nodes":{"booting":1,"ready":1,"stuck":1},"pools":[{"name":"compute","nodes":3,"states":{"booting":1,"ready":1,"stuck":1}}],` +
-		`"stuck":[{"cause":"after offer","nodes":["m2"]}],"images":{"debian-12":3},"leases":{"active":1,"declined":1,"expired":1,"released":1},"unknown":2}`
+		`"stuck":[{"cause":"after offer","nodes":["m2"]}],"images":{"debian-12":3},"outdated":0,"leases":{"active":1,"declined":1,"expired":1,"released":1},"unknown":2}`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

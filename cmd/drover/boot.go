@@ -17,6 +17,7 @@ import (
 	"drover/cmd/drover/cli"
 	"drover/internal/natural"
 	"drover/internal/printable"
+	"drover/pools"
 	"drover/pools/boots"
 	"drover/web/client"
 )
@@ -133,12 +134,12 @@ func fetchBoots(c *cli.Client, ctx context.Context, node string, limit int) ([]b
 }
 
 func bootTable(w io.Writer, all []boots.Record) error {
-	return cli.Table(w, all, "STARTED\tNODE\tMAC\tCLUSTER\tSTEP\tAFTER\tERROR", func(b boots.Record) []any {
+	return cli.Table(w, all, "STARTED\tNODE\tMAC\tCLUSTER\tIMAGE\tSTEP\tAFTER\tERROR", func(b boots.Record) []any {
 		step, after := "-", "-"
 		if s, ok := b.Furthest(); ok {
 			step, after = string(s.Step), seconds(b, s)+" s"
 		}
-		return []any{b.Started, b.Node, b.MAC, b.Cluster, step, after, trouble(b)}
+		return []any{b.Started, b.Node, b.MAC, b.Cluster, pools.ShortImage(b.Image, b.Generation), step, after, trouble(b)}
 	})
 }
 
@@ -179,7 +180,7 @@ first DISCOVER of its firmware, and since the step before.`,
 }
 
 func timeline(w io.Writer, b boots.Record) error {
-	fmt.Fprintf(w, "%s (%s), image %s, cluster %s, started %s UTC\n\n", b.Node, b.MAC, b.Image, cli.OrDash(b.Cluster), b.Started.UTC().Format(time.DateTime))
+	fmt.Fprintf(w, "%s (%s), image %s, cluster %s, started %s UTC\n\n", b.Node, b.MAC, pools.ShortImage(b.Image, b.Generation), cli.OrDash(b.Cluster), b.Started.UTC().Format(time.DateTime))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, s := range b.Steps {
 		text := s.Detail

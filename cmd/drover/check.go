@@ -42,7 +42,7 @@ type mistakeLine struct {
 }
 
 func newCheckCommand() *cobra.Command {
-	var file string
+	var file, images string
 	var live bool
 	var output cli.Output
 	c := &cli.Client{}
@@ -51,8 +51,8 @@ func newCheckCommand() *cobra.Command {
 		Short: "Check a config and report every mistake",
 		Long: `Check reads a config as drover serve does, and reports every mistake at once,
 each with file, line and a hint. It warns of kubeconfigs and files that this host does not
-have, and of a kernel whose neighbor table is too small for the farm. It starts and changes
-nothing.
+have, of pools whose image is not in the directory of images, if there is one, and of a kernel
+whose neighbor table is too small for the farm. It starts and changes nothing.
 
 With --live it also compares the config with the nodes that were added over the API of the
 running server, whose names, MACs and addresses the config must leave alone.`,
@@ -67,7 +67,7 @@ running server, whose names, MACs and addresses the config must leave alone.`,
 				}
 			}
 			found := checked{File: file, Mistakes: []mistakeLine{}, Warnings: []string{}}
-			err := found.check(added)
+			err := found.check(added, images)
 			if output.Format() != "text" {
 				return errors.Join(output.Print(cmd, found, nil), cli.PrintMistakes(file, err, io.Discard))
 			}
@@ -84,12 +84,14 @@ running server, whose names, MACs and addresses the config must leave alone.`,
 	cli.ConfigFlag(cmd, &file)
 	c.Flags(cmd)
 	output.Flag(cmd, "text", "json", "yaml")
+	cmd.Flags().StringVar(&images, "images", cli.DefaultState+"/images", "directory of images")
+	_ = cmd.MarkFlagDirname("images")
 	cmd.Flags().BoolVar(&live, "live", false, "also compare with the nodes that were added over the API of the running server")
 	return cmd
 }
 
-// check fills in what it finds. Its error has the mistakes.
-func (k *checked) check(added []pools.PoolNode) error {
+// check fills in what it finds, with a directory of images. Its error has the mistakes.
+func (k *checked) check(added []pools.PoolNode, images string) error {
 	farm, err := config.Load(k.File, added...)
 	if err == nil {
 		_, err = server.LoadTemplates(farm)
@@ -115,6 +117,7 @@ func (k *checked) check(added []pools.PoolNode) error {
 	k.Warnings = append(k.Warnings, readiness.NeighborWarnings(farm, os.DirFS("/proc"))...)
 	k.warnAddresses(farm)
 	k.warnReferences(farm)
+	k.warnImages(farm, images)
 	for _, n := range farm.Shadowed() {
 		k.warn("node %q of %s is left out: the config declares its name, a MAC, its address or its place", n.Name, n.ChassisSlot)
 	}

@@ -77,6 +77,8 @@ func notHere() map[string]string {
 		"buildah bud --target appliance --build-arg K8S_SOURCE=apt --build-context drover=bin -f Dockerfile.image -t appliance .":                                                                  archive,
 		"make bench-image":  long,
 		"make bench-hosted": long, "make bench-hosted BENCH='-tenants 2 -alone'": long,
+		"make swarm": long, "make swarm N=500 RACKS=10 SLOW=5 MAD=10 LOSS=1 DELAY=1ms": long,
+		"make swarm N=10000 SWARM='-undeclared 1000 -patience 30m -json out.json'":                            long,
 		"make bench-image BENCH='-rounds 9 -level 15'":                                                        long,
 		"drover cluster prepare tenant-a --admin tenant-a-admin.conf --write /etc/drover/tenant-a.kubeconfig": clusters,
 		"(umask 077; drover tenant kubeconfig tenant-a > tenant-a.kubeconfig)":                                "it needs an admin cluster; TestHosted (e2e/hosted) reads that Secret",

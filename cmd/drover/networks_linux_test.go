@@ -62,14 +62,15 @@ func newYard(t *testing.T, config string) *yard {
 }
 
 // start starts the server, which ends with the test.
-func (y *yard) start() {
+func (y *yard) start(flags ...string) {
 	y.t.Helper()
 	log, err := os.Create(y.log)
 	if err != nil {
 		y.t.Fatal(err)
 	}
 	defer log.Close()
-	server := y.net.Command(filepath.Join(y.dir, "drover"), "serve", "-c", filepath.Join(y.dir, "drover.yaml"), "--state", filepath.Join(y.dir, "state"))
+	args := append([]string{"serve", "-c", filepath.Join(y.dir, "drover.yaml"), "--state", filepath.Join(y.dir, "state")}, flags...)
+	server := y.net.Command(filepath.Join(y.dir, "drover"), args...)
 	server.Stderr = log
 	if err := server.Start(); err != nil {
 		y.t.Fatal(err)
@@ -406,25 +407,28 @@ subnets: [{cidr: 10.77.0.0/16}, {cidr: 10.78.0.0/16}, {cidr: 10.79.0.0/16}, {cid
 		y.net.IP(t, "link", "set", device, "up")
 	}
 	p.up()
-	y.start()
+	y.start("--log-level", "debug") // for what is dropped
 	p.offered("at all", false, func(answer) bool { return true })
 	const twice = `decision="ignored: answered on another interface"`
 	y.await(twice)
-	const count = 20
-	offers := map[dhcpv4.TransactionID]int{}
-	for range count {
+	const count, dropped = 20, `decision="dropped: ` // a client asks too often, or its packet waited too long
+	offers, sent := map[dhcpv4.TransactionID]int{}, 0
+	fixture.Eventually(t, "the OFFERs", func() bool {
 		m := p.discover(false)
 		p.Broadcast(t, "cli", m.ToBytes())
-		fixture.Eventually(t, "an OFFER", func() bool {
-			a, ok := p.receive()
-			if ok {
-				offers[a.TransactionID]++
+		sent++
+		for a, ok := p.receive(); ok; a, ok = p.receive() {
+			if offers[a.TransactionID]++; a.TransactionID == m.TransactionID {
+				break
 			}
-			return offers[m.TransactionID] > 0
-		})
-	}
+		}
+		return len(offers) >= count
+	})
 	for a, ok := p.receive(); ok; a, ok = p.receive() {
 		offers[a.TransactionID]++
+	}
+	if n := strings.Count(y.said(), dropped); sent-len(offers) > n {
+		t.Errorf("%d of %d DISCOVERs have no OFFER, and %d packets were dropped", sent-len(offers), sent, n)
 	}
 	for xid, n := range offers {
 		if n != 1 {

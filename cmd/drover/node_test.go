@@ -187,7 +187,7 @@ func TestBootCommands(t *testing.T) {
 	store, _ := apiSite(t)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	store.Boots.Now = func() time.Time { return now }
-	p := &resolve.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Cluster: "tenant-a", Image: "debian-12"}
+	p := &resolve.Plan{MAC: pools.MAC{0x52, 0x54, 0, 0, 0, 1}, Node: "m1", Pool: "compute", Cluster: "tenant-a", Image: "debian-12", Generation: strings.Repeat("0123456789abcdef", 4)}
 	store.Boots.Discover(p, now)
 	for _, e := range []boots.Event{
 		{Step: boots.StepLoader, Detail: "snponly.efi"}, {Step: boots.StepScript}, {Step: boots.StepReady},
@@ -199,14 +199,14 @@ func TestBootCommands(t *testing.T) {
 		}
 	}
 	for _, c := range []command{
-		{"boot list", 0, `STARTED              NODE  MAC                CLUSTER   STEP   AFTER    ERROR
-2026-11-20 12:00:00  m1    52:54:00:00:00:01  tenant-a  ready  120.8 s  exit status 1
+		{"boot list", 0, `STARTED              NODE  MAC                CLUSTER   IMAGE                   STEP   AFTER    ERROR
+2026-11-20 12:00:00  m1    52:54:00:00:00:01  tenant-a  debian-12@0123456789ab  ready  120.8 s  exit status 1
 `, ""},
-		{"boot list --node m2", 0, "STARTED  NODE  MAC  CLUSTER  STEP  AFTER  ERROR\n", ""},
+		{"boot list --node m2", 0, "STARTED  NODE  MAC  CLUSTER  IMAGE  STEP  AFTER  ERROR\n", ""},
 		{"boot list --node m2 -o json", 0, "[]\n", ""},
-		{"boot list --node m2 --limit 0", 0, "STARTED  NODE  MAC  CLUSTER  STEP  AFTER  ERROR\n", ""},
+		{"boot list --node m2 --limit 0", 0, "STARTED  NODE  MAC  CLUSTER  IMAGE  STEP  AFTER  ERROR\n", ""},
 		{"boot list --limit -1", 2, "", "must not be negative"},
-		{"boot show m1", 0, `m1 (52:54:00:00:00:01), image debian-12, cluster tenant-a, started 2026-11-20 12:00:00 UTC
+		{"boot show m1", 0, `m1 (52:54:00:00:00:01), image debian-12@0123456789ab, cluster tenant-a, started 2026-11-20 12:00:00 UTC
 
     0.0 s         discover
    40.2 s  +40.2  loader      snponly.efi

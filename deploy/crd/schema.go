@@ -74,6 +74,7 @@ var texts = map[reflect.Type]Schema{
 	reflect.TypeFor[pools.Prefixes]():  {Type: "string", Pattern: `^\s*[0-9A-Fa-f:.]+/[0-9]+\s*(,\s*[0-9A-Fa-f:.]+/[0-9]+\s*)*$`},
 	reflect.TypeFor[pools.Address32](): {Type: "string", Pattern: `^0x[0-9A-Fa-f]+$`},
 	reflect.TypeFor[pools.Arch]():      {IntOrString: true},
+	reflect.TypeFor[pools.Retention](): {IntOrString: true},
 	reflect.TypeFor[pools.Seconds]():   {Type: "integer", Minimum: new(0), Maximum: new(3600)},
 	reflect.TypeFor[pools.Secret]():    {Type: "string"},
 	reflect.TypeFor[pools.Tree]():      {Type: "object", AnyFields: true},

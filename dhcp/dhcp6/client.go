@@ -27,6 +27,9 @@ func (r *Request) query(own netip.Addr) resolve.Query {
 		Renewing:  r.Type == dhcpv6.MessageTypeRenew || r.Type == dhcpv6.MessageTypeRebind,
 		CircuitID: string(r.fromRelays(dhcpv6.OptionInterfaceID)), SubscriberID: string(r.fromRelays(dhcpv6.OptionRelayAgentSubscriberID)),
 	}
+	if r.Type != dhcpv6.MessageTypeSolicit {
+		q.Keeps = wanted(r)
+	}
 	if link := r.Link(); link.IsValid() {
 		q.Link = link
 	}

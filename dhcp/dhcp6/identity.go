@@ -25,9 +25,11 @@ type identity struct {
 }
 
 // eachIA calls f for each identity association.
-func (a *answer) eachIA(f func(identity)) {
+func (a *answer) eachIA(f func(identity)) { a.request.eachIA(f) }
+
+func (r *Request) eachIA(f func(identity)) {
 	n := 0
-	for code, data, rest, ok := a.request.options.next(); ok && n < maxIAs; code, data, rest, ok = rest.next() {
+	for code, data, rest, ok := r.options.next(); ok && n < maxIAs; code, data, rest, ok = rest.next() {
 		head := 12 // number, T1, T2
 		switch code {
 		case dhcpv6.OptionIANA, dhcpv6.OptionIAPD:
@@ -117,8 +119,8 @@ func (a *answer) onLink(ia identity) bool {
 }
 
 // wanted returns the first address that the client names, or the zero Addr.
-func (a *answer) wanted() (first netip.Addr) {
-	a.eachIA(func(ia identity) {
+func wanted(r *Request) (first netip.Addr) {
+	r.eachIA(func(ia identity) {
 		for at := range ia.addresses() {
 			if !first.IsValid() && ia.code == dhcpv6.OptionIANA {
 				first = at
@@ -131,6 +133,9 @@ func (a *answer) wanted() (first netip.Addr) {
 // own returns the address that belongs to the machine. A boot program gets the planned
 // one. An operating system keeps the one that it has a lease of, until it boots again.
 func (a *answer) own() (netip.Addr, error) {
+	if a.plan.Retired && a.query.Keeps == a.plan.Address {
+		return a.plan.Address, nil // whatever was leased in its name since: it runs on its own address
+	}
 	if !a.boots {
 		if held, ok := a.leases().Holds(a.request.MAC, a.now); ok {
 			if _, here := a.plan.SubnetOf(held); here {
@@ -157,7 +162,7 @@ func (a *answer) planned() (netip.Addr, error) {
 	case !p.Range.IsValid():
 		return netip.Addr{}, fmt.Errorf("node %q has no ip6, and pool %q no range6", p.Node, p.Pool)
 	}
-	own, _, err := a.leases().Offer(a.plan, a.wanted(), a.now)
+	own, _, err := a.leases().Offer(a.plan, wanted(a.request), a.now)
 	return own, err
 }
 

@@ -162,6 +162,24 @@ func (r *rack) expect(mac string, want ...string) {
 	})
 }
 
+// first waits for one of some exchanges of a machine, and returns which came first. Those up to it do not
+// count any more.
+func (r *rack) first(mac string, wants ...string) (got string) {
+	r.Helper()
+	fixture.Eventually(r, fmt.Sprintf("one of %q of %s", wants, mac), func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i, x := range r.seen {
+			if got = strings.TrimSpace(x.Type + " " + x.Reply); x.MAC.String() == mac && slices.Contains(wants, got) {
+				r.seen = r.seen[i+1:]
+				return true
+			}
+		}
+		return false
+	})
+	return got
+}
+
 // Resolve returns the plan of a machine, with the lease time of the rack.
 func (r *rack) Resolve(q resolve.Query) *resolve.Plan {
 	p := r.farm.Resolve(q)

@@ -2,13 +2,11 @@ package attack
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strings"
 
+	"drover/e2e/dhcptest"
 	"drover/pools"
 )
 
@@ -20,41 +18,16 @@ func Recorded(dir string) (messages [][]byte, err error) {
 		return nil, err
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		of, err := dhcptest.Recorded(file)
 		if err != nil {
 			return nil, err
 		}
-		for part := range strings.SplitSeq(string(text), "\n\n# ") {
-			message, err := undump(part)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-			if len(message) > 0 {
-				messages = append(messages, message)
-			}
-		}
+		messages = append(messages, of...)
 	}
 	if len(messages) == 0 {
 		return nil, fmt.Errorf("%s has no recordings", dir)
 	}
 	return messages, nil
-}
-
-// undump returns the bytes of a dump by hex.Dump. Other lines are left out.
-func undump(text string) (b []byte, err error) {
-	for line := range strings.Lines(text) {
-		octets, _, ok := strings.Cut(line, "|")
-		fields := strings.Fields(octets)
-		if !ok || len(fields) < 2 {
-			continue
-		}
-		row, err := hex.DecodeString(strings.Join(fields[1:], ""))
-		if err != nil {
-			return nil, err
-		}
-		b = append(b, row...)
-	}
-	return b, nil
 }
 
 // Mutator makes broken messages from good ones. The same seed makes the same ones.

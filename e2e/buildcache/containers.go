@@ -62,7 +62,7 @@ func makeContainers(ctx context.Context, log io.Writer, root, dir string) error 
 	var images []image
 	for _, name := range []string{"pause", "hello"} {
 		program := filepath.Join(dir, name)
-		if err := compile(ctx, log, root, "./nodeimage/"+name, program); err != nil {
+		if err := compile(ctx, log, root, "./e2e/image/"+name, program); err != nil {
 			return err
 		}
 		content, err := os.ReadFile(program)

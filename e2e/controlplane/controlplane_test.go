@@ -51,6 +51,7 @@ func TestTenants(t *testing.T) {
 	t.Run("renewal", func(t *testing.T) { testRenewal(t, a, b) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, a) })
 	t.Run("approver", func(t *testing.T) { testApprover(t, a) })
+	t.Run("used once", func(t *testing.T) { testUsedOnce(t, a) })
 	t.Run("shared", func(t *testing.T) { testShared(t, a) })
 	t.Run("many", func(t *testing.T) { testMany(t, b) })
 	t.Run("power cut", func(t *testing.T) { testPowerCut(t, b) })

@@ -95,6 +95,7 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 		for _, args := range []string{
 			"delete validatingadmissionpolicybinding drover-only-join-tokens",
 			"delete clusterrolebinding drover-nodes drover-approver drover-node-renewal",
+			"delete rolebinding drover-used-tokens -n drover-used-tokens", // as in a cluster that an earlier drover prepared
 			"delete validatingadmissionpolicybinding drover-only-its-requests",
 			"create clusterrolebinding too-much --group=system:bootstrappers --clusterrole=system:certificates.k8s.io:certificatesigningrequests:nodeclient",
 			`patch role drover-join -n kube-system --type=json -p [{"op":"replace","path":"/rules/0/resourceNames","value":["kubelet-config"]}]`,
@@ -113,7 +114,8 @@ func testInspect(t *testing.T, p *controlplane.Cluster) {
 		})
 		wrong, _ := findings(t, p, p.Client)
 		want(t, wrong, "drover's rights: drover may not: get nodes, list nodes, watch nodes, patch nodes, delete nodes, get certificatesigningrequests, "+
-			"list certificatesigningrequests, watch certificatesigningrequests, update certificatesigningrequests/approval, approve signers/kubernetes.io/kube-apiserver-client-kubelet",
+			"list certificatesigningrequests, watch certificatesigningrequests, update certificatesigningrequests/approval, approve signers/kubernetes.io/kube-apiserver-client-kubelet, "+
+			"create leases in drover-used-tokens, get leases in drover-used-tokens, list leases in drover-used-tokens, delete leases in drover-used-tokens",
 			"policy of certificates: see ValidatingAdmissionPolicyBinding drover-only-its-requests: deploy/rbac.yaml is not applied as of this version",
 			"renewal: see ClusterRoleBinding drover-node-renewal: deploy/rbac.yaml is not applied as of this version",
 			"join tokens: the cluster's own approver signs whatever the holder of a join token asks for",

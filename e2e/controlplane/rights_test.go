@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drover/e2e/controlplane"
+	"drover/kube/approve"
 )
 
 // secret returns the manifest of a Secret of kube-system.
@@ -63,6 +64,7 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 	if _, err := p.Kubectl(t.Context(), strings.NewReader(lease), "create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
+	record := strings.ReplaceAll(lease, "kube-node-lease", approve.UsedNamespace)
 	const policy, nodePolicy, role = "ValidatingAdmissionPolicy 'drover-only-join-tokens'", "ValidatingAdmissionPolicy 'drover-only-its-nodes'", "cannot "
 	tries(t, p, p.Client, []try{
 		{"create -f -", secret("bootstrap-token-aaaaaa", bootstrap, good), ""},
@@ -128,6 +130,17 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 		{"create -f -", "apiVersion: v1\nkind: Node\nmetadata: {name: x, labels: {drover/managed: 'true'}}\n", role},
 		{"delete node mine --wait=false", "", ""},
 
+		{"create -f -", record, ""},
+		{"create -f -", record, "AlreadyExists"},
+		{"get lease mine -n drover-used-tokens", "", ""},
+		{"get leases -n drover-used-tokens", "", ""},
+		{"replace -f -", record, role},
+		{`patch lease mine -n drover-used-tokens -p {"spec":{"holderIdentity":"x"}}`, "", role},
+		{"delete --raw /apis/coordination.k8s.io/v1/namespaces/drover-used-tokens/leases", "", role},
+		{"delete lease mine -n drover-used-tokens --wait=false", "", ""},
+		{"create configmap x -n drover-used-tokens", "", role},
+		{"delete namespace drover-used-tokens --wait=false", "", role},
+
 		{"get leases -n kube-node-lease", "", role},
 		{"delete lease mine -n kube-node-lease", "", role},
 		{"get lease x -n kube-system", "", role},
@@ -171,6 +184,7 @@ func testRights(t *testing.T, p *controlplane.Cluster) {
 		"sign signers.certificates.k8s.io", "attest signers.certificates.k8s.io", "patch certificatesigningrequests --subresource=approval",
 		"update certificatesigningrequests --subresource=status", "update certificatesigningrequests", "delete certificatesigningrequests",
 		"escalate clusterroles", "bind clusterroles", "update leases", "* *.*",
+		"update leases -n drover-used-tokens", "patch leases -n drover-used-tokens", "watch leases -n drover-used-tokens",
 		"update leases -n kube-node-lease", "patch leases -n kube-node-lease", "watch leases -n kube-node-lease",
 	} {
 		args := append([]string{"auth", "can-i", "-n", "kube-system"}, strings.Fields(what)...)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -202,29 +201,6 @@ func (f *farm) testSecond(t *testing.T, tenant pools.Cluster) {
 		out, err := f.admin.Kubectl(t.Context(), nil, "get", "all,secrets,networkpolicies,configmaps", "-n", namespace, "-l", "drover.dev/tenant=tenant-b", "-o", "name")
 		return err == nil && strings.TrimSpace(out) == ""
 	})
-}
-
-// testLostKey checks that the controller never makes a new CA for a tenant that had one.
-func (f *farm) testLostKey(t *testing.T, tenant pools.Cluster) {
-	secrets := f.people.CoreV1().Secrets(namespace)
-	kept, err := secrets.Get(t.Context(), "tenant-a-ca", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := secrets.Delete(t.Context(), kept.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	again := with(tenant, func(cp *pools.ControlPlane) { cp.CertSANs = []string{"other.example.org"} }) // a round at once
-	f.controller.Set([]pools.Cluster{again})
-	f.until("tenant-a", "the lost key is reported", func(s tenants.Status) bool {
-		c := s.Condition(tenants.Ready)
-		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, `the Secret "tenant-a-ca" is gone`)
-	})
-	restored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: kept.Name, Labels: kept.Labels, Annotations: kept.Annotations}, Data: kept.Data}
-	if _, err := secrets.Create(t.Context(), restored, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	f.ready("tenant-a", version)
 }
 
 // testDelete removes a tenant with all that it has.

@@ -18,6 +18,7 @@ import (
 	"drover/e2e/controlplane"
 	"drover/e2e/fixture"
 	"drover/kube/apply"
+	"drover/kube/approve"
 	"drover/tenants/manifests"
 )
 
@@ -145,7 +146,7 @@ func (f *farm) testTenantRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, in := range []string{"kube-system", "kube-public", "kube-node-lease", "default"} {
+	for _, in := range []string{"kube-system", "kube-public", "kube-node-lease", approve.UsedNamespace, "default"} {
 		if got, want := may(t, client, other, in), granted(t, manifest+"\n---\n"+agents, in); !slices.Equal(got, want) {
 			t.Errorf("in the tenant's namespace %s drover may\n%s\nand its roles have\n%s", in, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}

@@ -88,6 +88,9 @@ func (d *Drover) Stop() error { return d.proc.Stop(20 * time.Second) }
 // Kill ends the server at once.
 func (d *Drover) Kill() error { return d.proc.Stop(0) }
 
+// Pid returns the process id of the server.
+func (d *Drover) Pid() int { return d.proc.Pid }
+
 // Log returns the file with the server's log.
 func (d *Drover) Log() string { return d.proc.Log }
 

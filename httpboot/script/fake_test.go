@@ -110,6 +110,8 @@ type fakeBoots struct {
 	fail   error // of every call
 	nonces map[pools.MAC]string
 	steps  []step
+
+	generations []string // of the boots that were issued
 }
 
 type step struct {
@@ -133,6 +135,7 @@ func (b *fakeBoots) Issue(p *resolve.Plan) (string, error) {
 	}
 	b.nonces[p.MAC] = nonce
 	b.steps = append(b.steps, step{p.MAC, nonce, boots.Event{Step: boots.StepScript}})
+	b.generations = append(b.generations, p.Generation)
 	return nonce, nil
 }
 

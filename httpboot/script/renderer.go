@@ -29,7 +29,7 @@ type Machines interface {
 // Boots begins boots and records their timelines.
 type Boots interface {
 	// Issue begins a boot, with the step script, and returns its nonce, in hex, once
-	// that is durable. It voids earlier nonces of the machine. The error is
+	// that is durable. The plan has the generation of the image. It voids earlier nonces of the machine. The error is
 	// [boots.ErrNotBooting] for a machine that is not booting.
 	Issue(p *resolve.Plan) (nonce string, err error)
 	// IssueUnproved is Issue for a client that may have forged its address. It voids no
@@ -300,7 +300,9 @@ func (r *Renderer) issue(s *script, boot issuedBoot) (_ issuedBoot, err error) {
 	if s.unproved {
 		issue = r.Boots.IssueUnproved
 	}
-	if boot.nonce, err = issue(s.Plan); err != nil {
+	p := *s.Plan // others share it
+	p.Generation = boot.image.Generation
+	if boot.nonce, err = issue(&p); err != nil {
 		return boot, err
 	}
 	if s.NextBoot != "" && r.TakeNextBoot != nil {

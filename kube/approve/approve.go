@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"drover/internal/lograte"
@@ -28,8 +27,7 @@ const (
 	relist       = 5 * time.Minute  // the interval at which all requests are evaluated again: the farm may have changed
 	retryFirst   = time.Second      // the delay after a failed decision; it doubles
 	retryMax     = 30 * time.Second // the longest delay
-	usedTokenTTL = time.Hour        // how long a used token is remembered after its end
-	maxTokens    = 1 << 16          // used tokens that are remembered
+	maxTokens    = 1 << 16          // tokens that are known to have a record
 	maxSeen      = 4096             // requests whose reported verdict is remembered
 	maxWaiting   = 64 << 20         // memory of the requests that wait for a decision, in bytes
 	seenTTL      = 24 * time.Hour   // how long; clusters delete pending requests after that
@@ -57,7 +55,7 @@ type Machines interface {
 }
 
 // Approver decides on the certificate requests of one cluster. The only state that
-// counts is the request that each token was used for.
+// counts, the request that each token was used for, is in the cluster.
 type Approver struct {
 	*cluster.Cluster
 	Key       []byte           // seals grants
@@ -71,11 +69,12 @@ type Approver struct {
 	room  *semaphore.Weighted   // for requests that wait
 	lines *lograte.Limiter      // of warnings in the log
 	seen  *cache.LRUExpireCache // reported verdicts, by UID
-	used  *cache.LRUExpireCache // the UID of the request that each token was used for
+	used  *cache.LRUExpireCache // IDs of tokens that have a record
+	turns turns                 // of the requests by each token
 	busy  sync.Map              // UIDs of requests that are being decided on
 	errs  sync.Map              // the error of the last list, watch or decision, by signer
 
-	mu sync.Mutex // held while a token is claimed
+	sweeping sync.Mutex // held during a sweep
 }
 
 // Run decides on requests for client certificates until ctx is done and, if the config
@@ -122,11 +121,18 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 				slices.SortStableFunc(all, func(x, y *csr) int {
 					return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 				})
-				for _, r := range all {
-					a.noteUse(evaluate(r, a.Key, a.Now()), r)
+				if signer == certificatesv1.KubeAPIServerClientKubeletSignerName {
+					a.sweep(session, work)
+				}
+				for _, r := range all { // a new request by the token of an approved one must wait for its record
+					if decided(r) {
+						a.handle(ctx, work, r)
+					}
 				}
 				for _, r := range all {
-					a.handle(ctx, work, r)
+					if !decided(r) {
+						a.handle(ctx, work, r)
+					}
 				}
 			},
 			Changed: func(r *csr) {
@@ -144,38 +150,17 @@ func (a *Approver) follow(ctx context.Context, signer string, work *sync.WaitGro
 	}
 }
 
-// noteUse remembers the request that a token was used for, if the request is approved.
-func (a *Approver) noteUse(d decision, r *csr) {
-	if d.verdict == settled && d.token != "" && has(r, certificatesv1.CertificateApproved) {
-		a.claim(d, r.UID)
-	}
-}
-
-// claim reports whether a request is the first by its token.
-func (a *Approver) claim(d decision, uid types.UID) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	first, ok := a.used.Get(d.token)
-	if !ok {
-		a.used.Add(d.token, uid, d.until.Sub(a.Now())+usedTokenTTL)
-	}
-	return !ok || first == uid
-}
-
 // handle decides on a request, in the background if that needs the cluster.
 func (a *Approver) handle(ctx context.Context, work *sync.WaitGroup, r *csr) {
 	d := evaluate(r, a.Key, a.Now())
 	switch d.verdict {
 	case settled:
-		a.noteUse(d, r)
-		return
+		if d = a.unrecorded(d, r); d.token == "" {
+			return
+		}
 	case foreign, left:
 		a.report(d, r, nil)
 		return
-	case approved:
-		if !d.serving && !d.shared && !a.claim(d, r.UID) {
-			d = d.deny("its token was used for another certificate request before; who got that one?")
-		}
 	}
 	if _, busy := a.busy.LoadOrStore(r.UID, nil); busy {
 		return
@@ -186,19 +171,32 @@ func (a *Approver) handle(ctx context.Context, work *sync.WaitGroup, r *csr) {
 		a.setErr(r.Spec.SignerName, a.Wrap("decide on the certificate requests of nodes", errors.New("too many wait; the rest is for the next list")))
 		return
 	}
+	var before <-chan struct{}
+	end := func() {}
+	if d.verdict != denied && d.once() {
+		before, end = a.turns.take(d.token)
+	}
 	r = r.DeepCopy() // so that it does not keep its page of a list in memory
 	work.Go(func() {
 		defer a.room.Release(memory)
-		a.retryDecide(ctx, d, r)
+		defer end()
+		a.retryDecide(ctx, before, d, r)
 	})
 }
 
-// retryDecide decides on a request. After an error it tries again, until all requests
-// are listed anew.
-func (a *Approver) retryDecide(ctx context.Context, d decision, r *csr) {
+// retryDecide decides on a request, once before is closed. After an error it tries again,
+// until all requests are listed anew.
+func (a *Approver) retryDecide(ctx context.Context, before <-chan struct{}, d decision, r *csr) {
 	defer a.busy.Delete(r.UID)
 	ctx, cancel := context.WithTimeout(ctx, relist)
 	defer cancel()
+	if before != nil {
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return
+		}
+	}
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
 		if a.slots.Acquire(ctx, 1) != nil {
 			return

@@ -21,6 +21,10 @@ import (
 // decide completes a decision with the state of the farm and the cluster, and writes
 // it.
 func (a *Approver) decide(ctx context.Context, d decision, r *csr) (decision, error) {
+	if d.verdict == settled { // approved without a record
+		_, err := a.use(ctx, d, r.UID)
+		return d, err
+	}
 	if d.verdict == approved {
 		var err error
 		switch {
@@ -30,6 +34,9 @@ func (a *Approver) decide(ctx context.Context, d decision, r *csr) (decision, er
 			d, err = a.checkExpected(ctx, d)
 		default:
 			d, err = a.checkOwned(ctx, d)
+		}
+		if err == nil && d.verdict == approved && d.once() {
+			d, err = a.use(ctx, d, r.UID) // last: after it the token is good for no other request
 		}
 		if err != nil || d.verdict == left {
 			return d, err

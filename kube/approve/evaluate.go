@@ -59,6 +59,9 @@ type decision struct {
 	why     string
 }
 
+// once reports whether the token of the request is good for one certificate only.
+func (d decision) once() bool { return !d.serving && !d.shared }
+
 // deny returns d as denied, with a reason.
 func (d decision) deny(format string, args ...any) decision {
 	d.verdict, d.why = denied, fmt.Sprintf(format, args...)

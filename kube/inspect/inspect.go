@@ -18,6 +18,7 @@ import (
 
 	"drover/internal/printable"
 	"drover/internal/wait"
+	"drover/kube/approve"
 	"drover/kube/client"
 	"drover/kube/externalhost"
 	"drover/kube/node"
@@ -135,6 +136,8 @@ var (
 		{"get", certificates, "certificatesigningrequests", "", ""}, {"list", certificates, "certificatesigningrequests", "", ""},
 		{"watch", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/approval", "", ""},
 		{"approve", certificates, "signers", "", certificatesv1.KubeAPIServerClientKubeletSignerName},
+		{"create", "coordination.k8s.io", "leases", approve.UsedNamespace, ""}, {"get", "coordination.k8s.io", "leases", approve.UsedNamespace, ""},
+		{"list", "coordination.k8s.io", "leases", approve.UsedNamespace, ""}, {"delete", "coordination.k8s.io", "leases", approve.UsedNamespace, ""},
 	}
 	// neededForHosts are excess without hosts outside the cluster.
 	neededForHosts = []right{
@@ -150,6 +153,7 @@ var (
 		{"create", "", "serviceaccounts/token", metav1.NamespaceSystem, "default"},
 		{"update", "", "nodes", "", ""}, {"deletecollection", "", "nodes", "", ""},
 		{"get", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"create", "", "pods", metav1.NamespaceDefault, ""},
+		{"update", "coordination.k8s.io", "leases", approve.UsedNamespace, ""}, {"patch", "coordination.k8s.io", "leases", approve.UsedNamespace, ""},
 		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""},
 		{"delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", ""},
 		{"create", certificates, "certificatesigningrequests", "", ""}, {"update", certificates, "certificatesigningrequests/status", "", ""},

@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"drover/migrate"
-	"drover/migrate/kea"
-	"drover/pools"
 )
 
 // block adds the statements of a block to a mapping, in Kea's form.
 func (r *reader) block(l level, v *migrate.Value, all []statement) *migrate.Value {
 	l = l.inside(all)
-	r.given[v] = kea.Given{Access: l.access, Yields: !l.sure}
+	if l.pool {
+		l.rules(v, all)
+	}
 	for _, s := range all {
 		s.at.Path = s.word(0)
 		r.statement(l, v, s)
@@ -72,17 +72,17 @@ func (r *reader) statement(l level, v *migrate.Value, s statement) {
 		}
 	case "host-identifier":
 		r.identifier(v, s)
-	case "class", "subclass", "if", "elsif", "else", "switch":
+	case "class", "subclass", "if", "elsif", "else", "switch", "on":
 		r.class(s)
 	case "allow", "deny", "ignore", "boot-unknown-clients":
 		r.permit(l, v, s)
 	case "authoritative", "not":
-		r.farm.Itself(s.at, "authoritative of the catch-all pools: drover is for its networks, unless authoritative: false is written")
+		v.Set("authoritative", migrate.NewText(s.at, strconv.FormatBool(key != "not")))
 	case "included":
 		r.farm.Itself(s.at, "%s is read", s.word(1))
 	case "include-failed":
 		r.farm.Unknown(s.at, "the file to include is not read: %s (copy it here)", s.text(1))
-	case "set", "unset", "append", "prepend", "supersede", "default", "add", "log", "execute", "on":
+	case "set", "unset", "append", "prepend", "supersede", "default", "add", "log", "execute":
 		r.farm.Lost(s.at, "drover computes no options: it has them by tag, network and node")
 	default:
 		if key == "default-lease-time" && text.Text == "-1" {
@@ -135,8 +135,9 @@ func (r *reader) addresses(l level, v *migrate.Value, s statement) {
 	}
 	span := migrate.NewText(s.at, strings.Join(words, "-"))
 	if !l.pool {
-		inner := migrate.NewMap(pools.Origin{})
+		inner := migrate.NewMap(s.at)
 		inner.Append("pool", span)
+		l.rules(inner, nil)
 		v.Append("pools", inner)
 		return
 	}

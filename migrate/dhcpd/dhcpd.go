@@ -2,7 +2,6 @@ package dhcpd
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"drover/migrate"
@@ -13,8 +12,7 @@ import (
 // reader brings the config of one server into Kea's form.
 type reader struct {
 	farm  *migrate.Farm
-	names map[string]migrate.OptionName
-	given map[*migrate.Value]kea.Given
+	names migrate.OptionNames
 }
 
 // Read reads configs and fills a farm.
@@ -37,13 +35,13 @@ func Read(f *migrate.Farm, files []string) error {
 }
 
 func newReader(f *migrate.Farm) *reader {
-	return &reader{farm: f, names: migrate.OptionNames(), given: map[*migrate.Value]kea.Given{}}
+	return &reader{farm: f, names: migrate.NewOptionNames()}
 }
 
 // fill fills the farm from the statements of a config.
 func (r *reader) fill(all []statement) {
 	r.declare(all)
-	kea.ReadTree(r.farm, r.block(level{}, migrate.NewMap(pools.Origin{}), all), r.names, r.given)
+	kea.ReadTree(r.farm, r.block(level{}, migrate.NewMap(pools.Origin{}), all), r.names)
 }
 
 // declare reads the definitions of options, which others refer to, and adds the statements to
@@ -58,32 +56,18 @@ func (r *reader) declare(all []statement) {
 			r.farm.Source(s.at, text)
 		}
 		s.at.Path = s.word(0)
-		if s.word(0) == "option" {
-			r.define(s)
+		if s.isDefinition() && !strings.Contains(s.word(1), ".") {
+			kind := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(s.text(5)), "array of "), "unsigned ")
+			kind = strings.NewReplacer("string", "binary", "integer ", "uint").Replace(kind)
+			r.farm.Define(r.names, s.at, s.word(1), s.word(3), kind)
 		}
 		r.declare(s.block)
 	}
 }
 
-// define reads "option NAME code NUMBER = TYPE".
-func (r *reader) define(s statement) {
-	n, err := strconv.ParseUint(s.word(3), 10, 8)
-	if s.word(2) != "code" || s.word(4) != "=" || err != nil || strings.Contains(s.word(1), ".") {
-		return
-	}
-	kind := strings.TrimPrefix(strings.ToLower(s.text(5)), "array of ")
-	known := map[string]string{"ip-address": "ip", "text": "text", "string": "hex", "boolean": "bool", "domain-name": "domains", "domain-list": "domains"}[kind]
-	if rest, number := strings.CutPrefix(strings.TrimPrefix(kind, "unsigned "), "integer "); number {
-		known = "uint" + rest
-	}
-	r.farm.Itself(s.at, "option %s is %d", s.word(1), n)
-	if known == "" {
-		r.farm.Lost(s.at, "the type %q of option %s: write its bytes as hex:", kind, s.word(1))
-		known = "hex"
-	}
-	if old, ok := r.names[s.word(1)]; !ok || old.Code != uint8(n) || old.Type == "routes" {
-		r.names[s.word(1)] = migrate.OptionName{Code: uint8(n), Type: known}
-	}
+// isDefinition reports whether a statement is "option NAME code NUMBER = TYPE".
+func (s statement) isDefinition() bool {
+	return s.word(0) == "option" && s.word(2) == "code" && s.word(4) == "="
 }
 
 // option reads "option NAME VALUE, VALUE".
@@ -91,8 +75,7 @@ func (r *reader) option(v *migrate.Value, s statement) {
 	name := strings.TrimPrefix(s.word(1), "dhcp.")
 	s.at.Path = "option " + name
 	space, rest, vendor := strings.Cut(name, ".")
-	defined := s.word(2) == "code" && s.word(4) == "="
-	if defined && !vendor {
+	if s.isDefinition() && !vendor {
 		return // it is read before
 	}
 	o := migrate.NewMap(s.at)
@@ -110,7 +93,7 @@ func (r *reader) option(v *migrate.Value, s statement) {
 		o.Set("name", migrate.NewText(s.at, name))
 	}
 	values, computed := optionValues(s)
-	if computed && !defined {
+	if computed && !s.isDefinition() {
 		r.farm.Lost(s.at, "an option whose value is computed: drover has fixed ones, by tag, network and node")
 		return
 	}

@@ -20,15 +20,11 @@ type dhcpOption struct {
 // optionOf returns an option by the name or number of dnsmasq.
 func optionOf(key string) (o migrate.OptionName, ok bool) {
 	name, named := strings.CutPrefix(key, "option:")
-	if n, err := strconv.ParseUint(name, 10, 8); err == nil && n > 0 {
-		for _, known := range migrate.OptionNames() {
-			if known.Code == uint8(n) {
-				return known, true
-			}
-		}
-		return migrate.OptionName{Code: uint8(n)}, true
+	names := migrate.NewOptionNames()
+	if o, ok = names.WithCode(name); ok {
+		return o, true
 	}
-	if o, ok = migrate.OptionNames()[name]; !ok {
+	if o, ok = names[name]; !ok {
 		o.Code = option.Code(name)
 	}
 	return o, named && o.Code != 0

@@ -14,14 +14,8 @@ import (
 type reader struct {
 	farm  *migrate.Farm
 	v6    bool
-	names map[string]migrate.OptionName
-	given map[*migrate.Value]Given
-}
-
-// Given is what another format says of a part of a config in a way that Kea does not have.
-type Given struct {
-	Access migrate.Access
-	Yields bool // it sends no NAK
+	names migrate.OptionNames
+	dhcpd bool // it has groups, and rules that Kea has not
 }
 
 // Read reads configs and fills a farm.
@@ -40,10 +34,10 @@ func Read(f *migrate.Farm, files []string) error {
 		}
 		family := func(v6 bool) func(*migrate.Value) {
 			return func(v *migrate.Value) {
-				r := &reader{farm: f, v6: v6, names: migrate.OptionNames()}
-				r.custom(v.Get("option-def"))
+				r := &reader{farm: f, v6: v6, names: migrate.NewOptionNames()}
+				f.Each(v.Get("option-def"), r.custom)
 				r.classes(v.Get("client-classes"))
-				r.global(level{scope: &f.Global, global: true, yields: !v6}, v)
+				r.global(v)
 			}
 		}
 		other := f.NoCounterpart("it is of another program of Kea")
@@ -56,10 +50,11 @@ func Read(f *migrate.Farm, files []string) error {
 }
 
 // ReadTree reads a config that has been brought into Kea's form, both families together: a
-// reservation with the key group is a group of them. names has the options of the config.
-func ReadTree(f *migrate.Farm, v *migrate.Value, names map[string]migrate.OptionName, given map[*migrate.Value]Given) {
-	r := &reader{farm: f, names: names, given: given}
-	r.global(level{scope: &f.Global, global: true}, v)
+// reservation with the key group is a group of them, and a pool with the key rule is left out.
+// names has the options of the config.
+func ReadTree(f *migrate.Farm, v *migrate.Value, names migrate.OptionNames) {
+	r := &reader{farm: f, names: names, dhcpd: true}
+	r.global(v)
 }
 
 // inner are keys of Kea, and statements of dhcpd, about the server itself, its files and databases,
@@ -75,7 +70,7 @@ const inner = `calculate-tee-times cache-threshold cache-max-age ddns-send-updat
 	ip-reservations-unique reservations-lookup-first compatibility stash-agent-options allocator pd-allocator id pool-id
 	parked-packet-limit adaptive-lease-time-threshold min-valid-lifetime max-valid-lifetime preferred-lifetime min-preferred-lifetime max-preferred-lifetime
 	server-id relay-supplied-options mac-sources data-directory 4o6-interface 4o6-interface-id 4o6-subnet 4o6 pd-pools
-	service-sockets-retry-wait-time allow-address-registration
+	service-sockets-retry-wait-time allow-address-registration interface-id rapid-commit
 
 	ddns-update-style ddns-updates ddns-domainname ddns-rev-domainname ddns-hostname ddns-local-address4 ddns-local-address6
 	ddns-update-conflict-detection ddns-other-guard-is-dynamic ddns-dual-stack-mixed-mode ddns-guard-id-must-match update-conflict-detection
@@ -115,18 +110,20 @@ func (r *reader) fields(l *level, v *migrate.Value, own migrate.Readers) {
 	readers := migrate.Readers{
 		"comment": migrate.Skip, "option-data": func(v *migrate.Value) { r.options(l.scope, v) },
 		"boot-file-name": func(v *migrate.Value) { f.BootFile(v.Origin, v.String()) }, "next-server": bootServer, "server-hostname": bootServer,
-		"valid-lifetime": func(v *migrate.Value) { r.lease(l, v) }, "user-context": func(v *migrate.Value) { r.context(l, v) },
+		"valid-lifetime": func(v *migrate.Value) { r.lease(l, v) }, "user-context": func(v *migrate.Value) { r.limits(l, v) },
 		"authoritative": func(v *migrate.Value) { r.authoritative(l, v) }, "client-class": members, "client-classes": members,
 		"require-client-classes": late, "evaluate-additional-classes": late,
+	}
+	if r.dhcpd {
+		readers["rule"] = func(v *migrate.Value) {
+			l.access.Closed = cmp.Or(l.access.Closed, v.Text)
+			f.NotTaken(v.Origin, "%s: drover's match of a catch-all pool has a form of its own", v)
+		}
 	}
 	for key := range strings.FieldsSeq(inner) {
 		readers[key] = lost
 	}
 	maps.Copy(readers, own)
-	if g, ok := r.given[v]; ok {
-		g.Access.Closed = cmp.Or(l.access.Closed, g.Access.Closed)
-		l.access, l.yields = g.Access, g.Yields
-	}
 	for _, p := range v.Pairs {
 		if readers[p.Key] == nil && !l.global {
 			l.access.Closed = cmp.Or(l.access.Closed, p.Key) // it may keep machines out
@@ -146,50 +143,39 @@ func (r *reader) lease(l *level, v *migrate.Value) {
 	}
 }
 
+// authoritative reads whether the server refuses addresses that it does not know.
 func (r *reader) authoritative(l *level, v *migrate.Value) {
-	switch {
-	case l.global:
-		l.yields = !v.Is()
-		r.farm.Itself(v.Origin, "authoritative of the catch-all pools: drover is for its networks, unless authoritative: false is written")
-	case v.Is() == l.yields:
-		r.farm.Lost(v.Origin, "authoritative of one network: that of the whole server counts (authoritative of a catch-all pool)")
+	if !l.global {
+		r.farm.NotTaken(v.Origin, "authoritative of one network: that of the whole server counts (authoritative of a catch-all pool)")
+		return
 	}
+	l.yields = !v.Is()
+	r.farm.Itself(v.Origin, "authoritative of the catch-all pools: drover is for its networks, unless authoritative: false is written")
 }
 
 // global reads the config of one server.
-func (r *reader) global(l level, v *migrate.Value) {
+func (r *reader) global(v *migrate.Value) {
+	l := level{scope: &r.farm.Global, global: true, yields: true}
 	r.fields(&l, v, migrate.Readers{
 		"interfaces-config": r.interfaces, "option-def": migrate.Skip, "client-classes": migrate.Skip,
 		"subnet4": migrate.Skip, "subnet6": migrate.Skip, "shared-networks": migrate.Skip, "reservations": migrate.Skip,
 	})
-	before := len(r.farm.Networks())
-	r.subnets(l, v)
-	r.farm.Each(v.Get("shared-networks"), func(v *migrate.Value) { r.sharedNetwork(l, v) })
-	r.reservations(l, v)
-	for _, n := range r.farm.Networks()[before:] {
-		n.Lease = cmp.Or(n.Lease, l.lease)
-		if n.Prefix.Addr().Is6() {
-			n.Inherit(&migrate.Scope{DNS6: l.scope.DNS6, Domain6: l.scope.Domain6})
-		}
-	}
+	r.inside(l, v)
 }
 
 // interfaces reads the interfaces: names, with or without an address.
 func (r *reader) interfaces(v *migrate.Value) {
-	lost := r.farm.NoCounterpart("it is about the sockets of Kea")
-	readers := migrate.Readers{"comment": migrate.Skip, "interfaces": func(v *migrate.Value) {
-		r.farm.Each(v, func(v *migrate.Value) {
+	for _, p := range v.Pairs {
+		if p.Key != "interfaces" {
+			r.farm.Lost(p.Value.Origin, "it is about the sockets of Kea")
+			continue
+		}
+		r.farm.Each(p.Value, func(v *migrate.Value) {
 			if name, _, _ := strings.Cut(v.String(), "/"); name != "*" && name != "" {
 				r.farm.Serve(v.Origin, name)
 			}
 		})
-	}}
-	for _, p := range v.Pairs {
-		if readers[p.Key] == nil {
-			readers[p.Key] = lost
-		}
 	}
-	r.farm.Fields(v, readers)
 }
 
 // network returns the readers of the keys of a network, shared or not, and of a group.
@@ -201,39 +187,46 @@ func (r *reader) network(l *level) migrate.Readers {
 				r.farm.Serve(v.Origin, v.String())
 			}
 		},
-		"interface-id": r.farm.NoCounterpart("a network is found by the address of its relay agent (relays, match of a pool for what the agent says)"),
-		"rapid-commit": func(v *migrate.Value) {
-			if v.Is() {
-				r.farm.Lost(v.Origin, "rapid commit (rapidCommit: true of an IPv6 subnet, where no other server is)")
-			}
-		},
 		"relay": func(v *migrate.Value) { l.relays = r.relays(v) },
 	}
 }
 
 // sharedNetwork reads subnets on one wire. Its options are those of each of them.
 func (r *reader) sharedNetwork(l level, v *migrate.Value) {
+	outer := l.scope
 	l.segment, l.global = migrate.TagName(v.Get("name").String()), false
-	l.scope = &migrate.Scope{Name: "network " + l.segment, DNS6: l.scope.DNS6, Domain6: l.scope.Domain6}
+	l.scope = &migrate.Scope{Name: "network " + l.segment}
+	l.scope.Inherit6(outer)
 	r.fields(&l, v, r.network(&l))
-	before := len(r.farm.Networks())
-	inner := l
-	inner.relays = nil
-	r.inside(inner, v)
+	before, relays := len(r.farm.Networks()), l.relays
+	l.relays = nil
+	r.inside(l, v)
 	for i, n := range r.farm.Networks()[before:] {
 		n.Inherit(l.scope)
 		if i == 0 { // the others share its network
-			n.Relays = append(n.Relays, l.relays...)
+			n.Relays = append(n.Relays, relays...)
 		}
 	}
 }
 
-// inside reads what a network, a pool or a group has in it. dhcpd has all in each other.
+// inside reads what the server, a network, a pool or a group has in it. dhcpd has all in each other.
 func (r *reader) inside(l level, v *migrate.Value) {
-	r.subnets(l, v)
+	global := l.global
+	l.global = false
+	for _, key := range []string{"subnet4", "subnet6"} {
+		r.farm.Each(v.Get(key), func(v *migrate.Value) { r.subnet(l, v) })
+	}
 	r.farm.Each(v.Get("shared-networks"), func(v *migrate.Value) { r.sharedNetwork(l, v) })
-	r.pools(l, v)
-	r.reservations(l, v)
+	if !global {
+		r.farm.Each(v.Get("pools"), func(v *migrate.Value) { r.pool(l, v) })
+	}
+	r.farm.Each(v.Get("reservations"), func(v *migrate.Value) {
+		if name := v.Get("group"); r.dhcpd && name != nil {
+			r.group(l, name, v)
+		} else {
+			r.reservation(l, v)
+		}
+	})
 }
 
 func (r *reader) relays(v *migrate.Value) (all []netip.Addr) {
@@ -249,24 +242,17 @@ func (r *reader) relays(v *migrate.Value) (all []netip.Addr) {
 	return all
 }
 
-func (r *reader) subnets(l level, v *migrate.Value) {
-	l.global = false
-	for _, key := range []string{"subnet4", "subnet6"} {
-		r.farm.Each(v.Get(key), func(v *migrate.Value) { r.subnet(l, v) })
-	}
-}
-
 func (r *reader) subnet(l level, v *migrate.Value) {
-	f := r.farm
-	p, err := netip.ParsePrefix(v.Get("subnet").String())
+	f, at := r.farm, v.Get("subnet")
+	p, err := netip.ParsePrefix(at.String())
 	if err != nil {
-		f.LeftOut(v.Origin, "subnet %q is no network", v.Get("subnet"))
+		f.LeftOut(v.Origin, "subnet %q is no network", at)
 		return
 	}
-	n := f.Network(p, v.Get("subnet").Origin)
-	outer := l.scope
+	n := f.Network(p, at.Origin)
+	n.Inherit6(l.scope)
 	n.Segment, l.scope = l.segment, &n.Scope
-	f.Taken(v.Get("subnet").Origin, "subnets", n.Prefix)
+	f.Taken(at.Origin, "subnets", n.Prefix)
 	r.fields(&l, v, r.network(&l))
 	n.Lease = l.lease
 	for _, a := range l.relays {
@@ -277,37 +263,34 @@ func (r *reader) subnet(l level, v *migrate.Value) {
 			f.Taken(v.Get("relay").Origin, "subnets[].relays", a)
 		}
 	}
-	if n.Prefix.Addr().Is6() {
-		n.Inherit(&migrate.Scope{DNS6: outer.DNS6, Domain6: outer.Domain6})
+	r.inside(l, v)
+}
+
+// pool reads a range of addresses of a level. A pool of dhcpd has several.
+func (r *reader) pool(l level, v *migrate.Value) {
+	inner := l
+	inner.scope, inner.pool = &migrate.Scope{Name: "pool"}, true
+	r.fields(&inner, v, migrate.Readers{"pool": migrate.Skip, "reservations": migrate.Skip})
+	var c migrate.CatchAll
+	if inner.lease != l.lease {
+		c.Lease = inner.lease
+	}
+	spans := v.Get("pool").List()
+	if !v.Get("pool").IsList() {
+		spans = []*migrate.Value{cmp.Or(v.Get("pool"), v)}
+	}
+	for _, span := range spans {
+		r.span(inner, c, span)
 	}
 	r.inside(l, v)
 }
 
-// pools reads the ranges of addresses of a level. A pool of dhcpd has several.
-func (r *reader) pools(l level, v *migrate.Value) {
-	r.farm.Each(v.Get("pools"), func(v *migrate.Value) {
-		inner := l
-		inner.scope, inner.pool = &migrate.Scope{Name: "pool"}, true
-		r.fields(&inner, v, migrate.Readers{"pool": migrate.Skip, "reservations": migrate.Skip})
-		var c migrate.CatchAll
-		if inner.lease != l.lease {
-			c.Lease = inner.lease
-		}
-		spans := v.Get("pool").List()
-		if !v.Get("pool").IsList() {
-			spans = []*migrate.Value{cmp.Or(v.Get("pool"), v)}
-		}
-		for _, span := range spans {
-			r.span(inner, c, span)
-		}
-		r.inside(l, v)
-	})
-}
-
-// span makes a catch-all pool of a range.
+// span makes a catch-all pool of a range: 192.0.2.1 - 192.0.2.200, or 192.0.2.64/26.
 func (r *reader) span(l level, c migrate.CatchAll, v *migrate.Value) {
-	span, err := parsePool(v.String())
-	if err != nil {
+	var span pools.Range
+	if p, err := netip.ParsePrefix(strings.TrimSpace(v.String())); err == nil {
+		span = migrate.RangeOf(p)
+	} else if err := span.UnmarshalText([]byte(v.String())); err != nil || !span.IsValid() {
 		r.farm.LeftOut(v.Origin, "pool %q is no range of addresses", v)
 		return
 	}
@@ -320,17 +303,4 @@ func (r *reader) span(l level, c migrate.CatchAll, v *migrate.Value) {
 	}
 	r.farm.PoolScope(&c, span).Inherit(l.scope)
 	r.farm.Land(c, l.access)
-}
-
-// parsePool reads 192.0.2.1 - 192.0.2.200, or 192.0.2.64/26.
-func parsePool(text string) (pools.Range, error) {
-	if p, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil {
-		return migrate.RangeOf(p), nil
-	}
-	var r pools.Range
-	err := r.UnmarshalText([]byte(text))
-	if err == nil && !r.IsValid() {
-		err = pools.Hint("write 192.0.2.1 - 192.0.2.200", "an empty range")
-	}
-	return r, err
 }

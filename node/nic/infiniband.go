@@ -51,7 +51,7 @@ func (n *NIC) clientID() []byte {
 // infiniBandOptions returns what makes a request one of InfiniBand: its hardware address has
 // no room in a packet, so that the client identifier stands for it and answers are broadcast.
 func (n *NIC) infiniBandOptions() []dhcpv4.Modifier {
-	return append(dhcpOptions(n.MAC[:]),
+	return append(DHCPOptions(n.MAC[:]),
 		dhcpv4.WithHWType(iana.HWTypeInfiniband), dhcpv4.WithBroadcast(true),
 		dhcpv4.WithOption(dhcpv4.OptClientIdentifier(n.clientID())))
 }

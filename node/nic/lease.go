@@ -45,10 +45,10 @@ const (
 	infinite    = time.Duration(1<<32-1) * time.Second // RFC 2131, section 3.3; RFC 8415, section 7.7
 )
 
-// dhcpOptions returns the options of each request. The client identifier is the one that
+// DHCPOptions returns the options of each request. The client identifier is the one that
 // iPXE sent and that systemd-networkd will send (type 1, then the MAC), so that a
 // server that leases by identifier sees one client.
-func dhcpOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
+func DHCPOptions(mac net.HardwareAddr) []dhcpv4.Modifier {
 	return []dhcpv4.Modifier{
 		dhcpv4.WithOption(dhcpv4.OptClassIdentifier("drover-init")),
 		dhcpv4.WithOption(dhcpv4.OptClientIdentifier(append([]byte{1}, mac...))),
@@ -81,7 +81,7 @@ func (n *NIC) options() []dhcpv4.Modifier {
 	if n.isInfiniBand() {
 		return n.infiniBandOptions()
 	}
-	return dhcpOptions(n.MAC[:])
+	return DHCPOptions(n.MAC[:])
 }
 
 func (n *NIC) client(ctx context.Context) (*nclient4.Client, error) {

@@ -77,11 +77,16 @@ type Reader struct {
 // one. When ctx ends, so does
 // the transfer, with its cause.
 func Open(ctx context.Context, addr, name string, stall time.Duration) (*Reader, error) {
+	return OpenFrom(ctx, nil, addr, name, stall)
+}
+
+// OpenFrom is [Open] from an address of this host; nil: the one that the kernel chooses.
+func OpenFrom(ctx context.Context, local *net.UDPAddr, addr, name string, stall time.Duration) (*Reader, error) {
 	resolved, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := net.ListenUDP("udp", nil)
+	conn, err := net.ListenUDP("udp", local)
 	if err != nil {
 		return nil, err
 	}

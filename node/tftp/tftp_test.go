@@ -169,6 +169,25 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A machine that has several addresses reads from one that the caller chooses.
+func TestOpenFrom(t *testing.T) {
+	from := make(chan netip.Addr, 10)
+	s := &server{content: content(5000), block: 1468, window: 32}
+	s.foreign = func(_ *net.UDPConn, client netip.AddrPort) { from <- client.Addr().Unmap() }
+	local := netip.MustParseAddr("127.0.0.77")
+	r, err := tftp.OpenFrom(t.Context(), &net.UDPAddr{IP: local.AsSlice()}, s.serve(t), "x", patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, s.content) {
+		t.Errorf("got %d bytes, %v, want %d", len(b), err, len(s.content))
+	}
+	if got := <-from; got != local {
+		t.Errorf("the request came from %s, want %s", got, local)
+	}
+}
+
 // TestBadNetwork loses, repeats and reorders packets.
 func TestBadNetwork(t *testing.T) {
 	var held []byte

@@ -109,10 +109,10 @@ func (t *Table) begin(p *resolve.Plan, now time.Time) *boot {
 	return b
 }
 
-// describe copies node, pool, cluster and image of the machine from its plan.
+// describe copies node, pool, cluster, image and generation of the machine from its plan.
 func (b *boot) describe(p *resolve.Plan) {
 	b.Record.Node, b.Record.Pool, b.Record.Unknown = p.Node, p.Pool, p.CatchAll
-	b.Record.Cluster, b.Record.Image = p.Cluster, p.Image
+	b.Record.Cluster, b.Record.Image, b.Record.Generation = p.Cluster, p.Image, p.Generation
 }
 
 // add keeps a boot that is newer than all others of its machine.

@@ -36,9 +36,13 @@ type Record struct {
 	Cluster string     `json:"cluster,omitempty"`
 	Image   string     `json:"image"`
 	Unknown bool       `json:"unknown,omitempty"` // no node declares the machine
+	Retired bool       `json:"retired,omitempty"` // the config has lost its node; only lists of a running server have it
 	Started time.Time  `json:"started"`
 	Steps   []StepTime `json:"steps"`
 	Error   string     `json:"error,omitempty"` // the last error reported; empty again once a later step is reached
+
+	// Generation is the digest of the image that its script named; empty until there is one.
+	Generation string `json:"generation,omitempty"`
 
 	// Stuck is set by [MarkStuck] for a boot that makes no progress. It is not
 	// stored.

@@ -7,6 +7,36 @@ import (
 	"drover/pools/boots"
 )
 
+// A boot has the generation that its script named, and the next one has none until its own
+// script.
+func TestGeneration(t *testing.T) {
+	d, c := newDisk(), &clock{now: epoch}
+	b := d.open(t, c)
+	of := func() string {
+		t.Helper()
+		r, _ := b.Current(mac(1))
+		return r.Generation
+	}
+	b.Discover(plan(1), c.Now())
+	if got := of(); got != "" {
+		t.Errorf("before the script: got %q", got)
+	}
+	p := *plan(1)
+	p.Generation = "0123"
+	if _, err := b.Issue(&p); err != nil {
+		t.Fatal(err)
+	}
+	step(t, b, "", boots.StepKernel)
+	b = d.reopen(t, b, c)
+	if got := of(); got != "0123" {
+		t.Errorf("after the script and a restart: got %q", got)
+	}
+	b.Discover(plan(1), c.advance(time.Hour))
+	if got := of(); got != "" {
+		t.Errorf("after the next DISCOVER: got %q", got)
+	}
+}
+
 func TestEnded(t *testing.T) {
 	reached := func(cluster string, steps ...boots.Step) *boots.Record {
 		r := &boots.Record{Cluster: cluster}

@@ -41,7 +41,7 @@ func MarkStuck(records []Record, now time.Time) []Record {
 			pace.Step()
 		}
 		r := &records[i]
-		if seen[r.Node] {
+		if seen[r.Node] || r.Retired {
 			continue
 		}
 		seen[r.Node] = true

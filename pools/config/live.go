@@ -11,6 +11,7 @@ import (
 	"drover/internal/atomicfile"
 	"drover/pools"
 	"drover/pools/config/access"
+	"drover/pools/config/compare"
 	"drover/pools/config/declared"
 	"drover/pools/config/include"
 	"drover/pools/resolve"
@@ -61,6 +62,7 @@ type Live struct {
 	farm     atomic.Pointer[resolve.Farm]
 	status   atomic.Pointer[Status]
 	watch    atomic.Pointer[include.Watch] // of the files as they were read last
+	retired  retirement
 }
 
 // NewLive reads the config of source and the nodes of store. If the file is refused, the copy
@@ -70,6 +72,9 @@ func NewLive(source Source, store NodeStore, last ...*declared.Object) (*Live, e
 	l := &Live{source: source, store: store, desired: last}
 	l.copy.Path, l.copy.Mode, l.copy.Patience = source.Copy, 0o600, copyPatience
 	l.choice.Store(&declared.Choice{InForce: last})
+	if nodes, err := store.Nodes(); err == nil {
+		l.retired.before = l.farmBefore(nodes)
+	}
 	return l, l.Reload()
 }
 
@@ -92,11 +97,35 @@ func (l *Live) Watch() *include.Watch { return l.watch.Load() }
 // the listeners do not change before a restart. A file that is in conflict with objects in
 // force is an error, except at the start: then the file counts.
 func (l *Live) Reload() error {
+	_, _, _, err := l.reload()
+	return err
+}
+
+// Reloaded is what a reload has changed.
+type Reloaded struct {
+	Before, After string // digests of the content in force
+	Size          pools.ChangeSize
+}
+
+// ReloadSized is [Live.Reload], and returns what it has changed.
+func (l *Live) ReloadSized() (r Reloaded, err error) {
+	before, after, r, err := l.reload()
+	if err == nil && before != nil {
+		r.Size = compare.Farms(before, after).Size() // without the lock: no other change waits for it
+	}
+	return r, err
+}
+
+// reload returns the farms before and after it, too.
+func (l *Live) reload() (before, after *resolve.Farm, r Reloaded, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if before = l.Farm(); before != nil {
+		r.Before = l.status.Load().Digest
+	}
 	nodes, err := l.store.Nodes()
 	if err != nil {
-		return err
+		return before, before, r, err
 	}
 	var next built
 	read, err := include.Read(l.source.File)
@@ -113,13 +142,14 @@ func (l *Live) Reload() error {
 		l.status.Store(status)
 	}
 	if err != nil {
-		return err
+		return before, before, r, err
 	}
 	l.use(next)
 	if refused == nil {
 		l.status.Store(newStatus(text, l.keep(text)))
 	}
-	return nil
+	r.After = l.status.Load().Digest
+	return before, l.Farm(), r, nil
 }
 
 // Readdress puts a farm in force that has the addresses that this host has now. It reports
@@ -159,5 +189,5 @@ func (l *Live) swap(c resolve.Checked) {
 
 func (l *Live) put(c resolve.Checked) {
 	l.checked = c
-	l.farm.Store(resolve.NewFarm(c))
+	l.farm.Store(l.retire(l.Farm(), resolve.NewFarm(c)))
 }

@@ -110,7 +110,9 @@ func (l *Live) change(changes []pools.NodeChange) error {
 	if err := l.store.ChangeNodes(b.put, b.remove); err != nil {
 		return err
 	}
+	l.retired.leaving = b.leaving()
 	l.swap(checked)
+	l.retired.leaving = nil
 	if c := l.Objects(); len(c.Wrong)+len(c.Kept) > 0 {
 		// The change may have made room for objects; if not, nothing is different.
 		if l.refit() == nil && !slices.EqualFunc(c.InForce, l.Objects().InForce, (*declared.Object).Same) {

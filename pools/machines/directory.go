@@ -91,7 +91,7 @@ func (d *Directory) WhyNot(q resolve.Query) string {
 // recall returns the lease of a machine whose node or pool its query alone may not
 // identify, else the zero Lease. It sets [resolve.Query.Chained] and [resolve.Query.Hardware].
 func (d *Directory) recall(f *resolve.Farm, q *resolve.Query) (l pools.Lease) {
-	if f.Declares(q.MAC) || !q.Recalls() && !f.LeaseChooses() {
+	if f.Declares(q.MAC) || !q.Recalls() && !f.LeaseChooses() && (!q.Keeps.IsValid() || len(f.Retired()) == 0) {
 		return l
 	}
 	q.Hardware = d.hardware(f, q.MAC)
@@ -267,6 +267,9 @@ func (d *Directory) Owns(addr netip.Addr, mac pools.MAC) (owned, own bool) {
 	if n, declared := f.NodeAt(addr); declared && len(n.MACs) > 0 && d.holder(f, addr) == nil {
 		return true, slices.Contains(n.MACs, mac)
 	}
+	if n, retired := f.RetiredAt(addr); retired && len(n.MACs) > 0 {
+		return true, slices.Contains(n.MACs, mac)
+	}
 	l, ok := d.leaseAt(addr)
 	return ok, ok && l.MAC == mac
 }
@@ -374,5 +377,10 @@ func (d *Directory) Unknown() []pools.Unknown {
 		return nil
 	}
 	f := d.Farm.Farm()
-	return slices.DeleteFunc(d.Unknowns.List(), func(u pools.Unknown) bool { return f.Declares(u.MAC) })
+	all := slices.DeleteFunc(d.Unknowns.List(), func(u pools.Unknown) bool { return f.Declares(u.MAC) })
+	for i := range all {
+		n, _ := f.RetiredOf(all[i].MAC)
+		all[i].Retired, all[i].RetiredPool = n.Name, n.Pool
+	}
+	return all
 }

@@ -7,8 +7,12 @@ import (
 	"drover/pools"
 )
 
-// Declares reports whether a node has the MAC.
-func (d *Directory) Declares(mac pools.MAC) bool { return d.Farm.Farm().Declares(mac) }
+// Declares reports whether a node has the MAC, be it a retired one: its machine is one all the same.
+func (d *Directory) Declares(mac pools.MAC) bool {
+	f := d.Farm.Farm()
+	_, retired := f.RetiredOf(mac)
+	return retired || f.Declares(mac)
+}
 
 // Leased returns the addresses of both families that a MAC leases, or leased last. An address says
 // nothing until its host answers for it: anyone can lease one in the name of another.

@@ -35,6 +35,7 @@ type Farm struct {
 	byRelay    map[netip.Addr]int // index of the subnet that lists the relay agent
 	byIdentity identities
 	catchalls  []*entry // in the order of the file
+	retired    retired
 }
 
 // Checked is the input of [NewFarm]: a config in which package config found no
@@ -89,6 +90,7 @@ type entry struct {
 	subnet   int // index; -1: known only from the client's link
 	subnet6  int // the same for IPv6
 	catchall bool
+	retired  bool // see [Farm.WithRetired]
 	ignore   bool
 	matcher  *matcher // conditions that the client must match; nil: the MAC is enough
 	profile  *profile
@@ -248,8 +250,8 @@ func (f *Farm) HasAddress(m pools.MAC, ipv6 bool) bool {
 }
 
 // Reserved reports whether a is a node's own address, which is never leased to
-// another machine.
-func (f *Farm) Reserved(a netip.Addr) bool { return f.byIP[a] != nil }
+// another machine. A retired node keeps its own.
+func (f *Farm) Reserved(a netip.Addr) bool { return f.byIP[a] != nil || f.retired.byIP[a] != nil }
 
 // Reserved is [Farm.Reserved] of the farm that made the plan.
 func (p *Plan) Reserved(a netip.Addr) bool { return p.farm != nil && p.farm.Reserved(a) }

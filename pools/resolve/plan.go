@@ -29,6 +29,10 @@ type Query struct {
 	SubscriberID string     // option 82.6
 	Renewing     bool       // the client renews its address, possibly without its relay agent, which would add option 82
 
+	// Keeps is the address that the client has, or was offered: that of a REQUEST, RENEW or REBIND,
+	// and of messages about it. A DISCOVER or SOLICIT has none.
+	Keeps netip.Addr
+
 	// Hardware is what the machine reported in an earlier boot; nil: nothing. Only package
 	// machines knows it.
 	Hardware *pools.Inventory
@@ -48,6 +52,13 @@ type Plan struct {
 	Cluster  string      `json:"cluster,omitempty"`  // empty: the machine boots, but joins no cluster
 	Gateway  string      `json:"gateway,omitempty"`  // cluster that the machine is a host of, without a kubelet; Cluster is empty then
 	Image    string      `json:"image"`              // name, or name@sha256:<manifest digest>
+
+	// Generation is the digest of the image that a boot gets, once its script chose it.
+	Generation string `json:"-"`
+
+	// Retired reports that the config has lost the node: the machine keeps its address, and gets
+	// nothing else.
+	Retired bool `json:"retired,omitempty"`
 
 	// NextBoot is in force for this boot only. Only a running server sets it.
 	NextBoot pools.NextBoot `json:"nextBoot,omitempty"`

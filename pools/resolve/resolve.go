@@ -30,6 +30,9 @@ func (f *Farm) ResolveLeased(q Query, l pools.Lease) *Plan {
 	if e == nil || f.refusal(e, &q) != "" {
 		return nil
 	}
+	if e.retired {
+		return f.planRetired(e, q, matched, &l)
+	}
 	return f.plan(e, q, matched, &l)
 }
 
@@ -68,6 +71,9 @@ func (f *Farm) find(q *Query, l *pools.Lease) (*entry, string) {
 	if e := f.byName[l.Node]; e != nil && len(e.MACs) == 0 && (q.Recalls() || f.remembers(e, q)) {
 		return e, "lease"
 	}
+	if e, by := f.retiredFor(q, l); e != nil {
+		return e, by
+	}
 	return f.catchall(q, l), ""
 }
 
@@ -93,6 +99,9 @@ func (q *Query) Recalls() bool { return !q.byDHCP() || q.Renewing }
 // refusal returns the reason why a machine that was found gets no answer; "" when it
 // gets one.
 func (f *Farm) refusal(e *entry, q *Query) string {
+	if e.retired {
+		return f.refuseRetired(e, q)
+	}
 	pool := &f.Config.Pools[e.pool]
 	switch {
 	case pool.Ignore:
@@ -272,6 +281,9 @@ func (q *Query) getsScript() bool { return q.IPXE && (!q.NoHTTP || q.Firmware.Lo
 
 // Why returns the origin of each value of the plan.
 func (p *Plan) Why() Why {
+	if p.Retired {
+		return p.whyRetired()
+	}
 	f, e := p.farm, p.entry
 	pool := f.poolPath(e.pool)
 	why := maps.Clone(e.profile.why)

@@ -58,6 +58,9 @@ func (f *Farm) LeasableIn(r pools.Range, limit int) int {
 	for a := range f.byIP {
 		add(a)
 	}
+	for a := range f.retired.byIP {
+		add(a)
+	}
 	for a := range f.services {
 		add(a)
 	}

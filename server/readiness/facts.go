@@ -1,12 +1,22 @@
 package readiness
 
-import "time"
+import (
+	"time"
+
+	"drover/imagebuild"
+)
 
 // Facts are facts about files, for metrics.
 type Facts struct {
 	Generations map[string]Generation // the image that each pool boots now, by pool
 	Expiries    map[string]time.Time  // when credentials for clusters end, by cluster
 	Renewals    map[string]error      // those that drover renews, with the error of the last try
+}
+
+// Images finds the generation that a reference means now. The error wraps [io/fs.ErrNotExist]
+// if there is none.
+type Images interface {
+	Lookup(ref string) (imagebuild.Image, error)
 }
 
 // Generation is a generation of an image.

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"drover/imagebuild"
 	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/config"
@@ -42,7 +41,7 @@ const (
 // Checks finds the parts that are not ready.
 type Checks struct {
 	Live     *config.Live
-	Images   *imagebuild.Dir
+	Images   Images
 	Loaders  string                                 // the directory of boot loaders
 	Clusters func(context.Context) map[string]error // by name; nil: nodes can join
 	Chassis  func() map[string]string               // the errors, by name
@@ -205,7 +204,7 @@ func (c *Checks) local() (out []api.Problem) {
 		image, err := c.Images.Lookup(p.Image)
 		if err != nil {
 			out = append(out, api.Problem{
-				Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, p.Image), Brief: missing,
+				Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, pools.ImageName(p.Image)), Brief: missing,
 			})
 		}
 		platforms[image.Platform] = true

@@ -95,6 +95,9 @@ type API struct {
 	// Images lists the generations of images, without the pools that boot them. The caller
 	// may change the list.
 	Images func() []pools.ImageInfo
+	// Generations returns the digest of the image that a pool boots now, by pool. It does not
+	// wait for a disk that hangs. nil: none is known.
+	Generations func() map[string]string
 	// CheckImage returns what is wrong with a reference to an image.
 	CheckImage func(ref string) error
 	// Moves lists the nodes on their way out of a cluster.

@@ -45,6 +45,7 @@ var bootList = listing.List[boots.Record]{Max: maxBoots, Newest: true, Columns: 
 	{Name: "pool", Of: func(b *boots.Record) string { return b.Pool }},
 	{Name: "cluster", Of: func(b *boots.Record) string { return b.Cluster }},
 	{Name: "image", Of: func(b *boots.Record) string { return b.Image }},
+	{Name: "generation", Of: func(b *boots.Record) string { return b.Generation }},
 	{Name: "mac", Of: func(b *boots.Record) string { return b.MAC.String() }},
 }}
 

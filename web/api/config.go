@@ -100,7 +100,8 @@ func (a *API) Reload(by auth.Client) (pools.ReloadResult, error) {
 	result, err := a.ConfigFile.Reload()
 	if err == nil {
 		change.After = a.ConfigFile.InForce().SHA256
-		a.record(by, "reload the config", "", change)
+		// The audit has no names of nodes here: clients of some pools read it.
+		a.record(by, "reload the config", "", change, pools.AuditChange{Field: "size", After: result.Size.Counts()})
 	}
 	return result, err
 }

@@ -46,9 +46,7 @@ func (a *API) mayBoot(by auth.Client) func(image string) bool {
 func (a *API) listImages(w http.ResponseWriter, r *http.Request) error {
 	all := a.ImagesOf(client(r))
 	for _, p := range a.Pools(client(r)) {
-		i := slices.IndexFunc(all, func(i pools.ImageInfo) bool {
-			return i.Current && p.Image == i.Name || p.Image == i.Name+"@sha256:"+i.ID
-		})
+		i := slices.IndexFunc(all, func(i pools.ImageInfo) bool { return i.Means(p.Image) })
 		if i >= 0 {
 			all[i].Pools, all[i].Nodes = append(all[i].Pools, p.Name), all[i].Nodes+p.Nodes
 		}

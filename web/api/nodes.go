@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"drover/pools"
 	"drover/pools/audit"
@@ -68,6 +69,8 @@ var nodeList = listing.List[pools.NodeInfo]{Max: maxNodes, Columns: []listing.Co
 	{Name: "state", Of: func(n *pools.NodeInfo) string { return string(n.Status.State) }},
 	{Name: "cluster", Of: func(n *pools.NodeInfo) string { return n.Status.Cluster }},
 	{Name: "image", Of: func(n *pools.NodeInfo) string { return n.Status.Image }},
+	{Name: "image.generation", Of: func(n *pools.NodeInfo) string { return n.Status.Generation }},
+	{Name: "image.outdated", Of: func(n *pools.NodeInfo) string { return strconv.FormatBool(n.Status.Outdated) }, Words: []string{"true", "false"}},
 	{Name: "power", Of: func(n *pools.NodeInfo) string { return n.Status.Power }},
 	{Name: "chassis", Of: func(n *pools.NodeInfo) string { return n.ChassisSlot.Chassis }},
 	{Name: "address", Of: func(n *pools.NodeInfo) string { return text(n.Status.Address) }},

@@ -51,6 +51,9 @@ func count(o *pools.Overview, nodes []pools.NodeInfo) {
 		if n.Status.Image != "" {
 			o.Images[n.Status.Image]++
 		}
+		if n.Status.Outdated {
+			o.Outdated++
+		}
 		if n.Status.State == pools.NodeStuck {
 			causes[n.Status.Detail] = append(causes[n.Status.Detail], n.Name)
 		}

@@ -49,9 +49,11 @@ func (a *API) UnknownsOf(by auth.Client) []pools.Unknown {
 }
 
 // seesUnknown reports whether a client may see an unknown machine: one of its pools, or of none,
-// of which it may make a node.
+// of which it may make a node. A machine that a retired node was is that node's pool's.
 func seesUnknown(by auth.Client) func(*pools.Unknown) bool {
-	return func(u *pools.Unknown) bool { return u.Pool == "" || by.May(u.Pool) == nil }
+	return func(u *pools.Unknown) bool {
+		return (u.Pool == "" || by.May(u.Pool) == nil) && (u.Retired == "" || by.May(u.RetiredPool) == nil)
+	}
 }
 
 // ChassisOf returns the chassis that a client may see: those that bring their nodes into its pools.

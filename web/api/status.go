@@ -21,6 +21,7 @@ type observed struct {
 	leases   map[pools.MAC]netip.Addr   // in force
 	power    map[string]pools.PowerNode // the last, by node
 	poolTags map[string][]string
+	current  map[string]string // the generation that a pool boots now, by pool
 }
 
 // observe gives way at a pace, as do those that call it; nil: it does not.
@@ -35,7 +36,10 @@ func (a *API) observe(pace *wait.Pace) observed {
 	pace.Step()
 	o := observed{
 		records, make(map[string]*boots.Record, len(records)), make(map[pools.MAC]netip.Addr, len(leases)),
-		map[string]pools.PowerNode{}, map[string][]string{},
+		map[string]pools.PowerNode{}, map[string][]string{}, nil,
+	}
+	if a.Generations != nil {
+		o.current = a.Generations()
 	}
 	for i := range o.records {
 		if r := &o.records[i]; o.boots[r.Node] == nil {
@@ -93,7 +97,9 @@ func (o *observed) status(s *pools.NodeStatus, n *pools.NodeInfo) {
 
 // boot sets what the newest boot of a machine tells.
 func (o *observed) boot(s *pools.NodeStatus, b *boots.Record) {
-	s.Cluster, s.Image, s.Booted, s.Since = b.Cluster, b.Image, b.Started, b.Started
+	s.Cluster, s.Image, s.Generation, s.Booted, s.Since = b.Cluster, b.Image, b.Generation, b.Started, b.Started
+	current := o.current[b.Pool]
+	s.Outdated = b.Generation != "" && current != "" && b.Generation != current
 	if last, ok := b.Furthest(); ok {
 		s.Since, s.Detail = last.Time, string(last.Step)
 	}

@@ -31,6 +31,8 @@ func textSchema(t reflect.Type) Schema {
 		return Schema{"type": "string", "pattern": `^([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2}$`}
 	case pools.Duration:
 		return Schema{"type": "string", "pattern": `^(infinite|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`}
+	case pools.Retention:
+		return Schema{"type": "string", "pattern": `^(0|infinite|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`}
 	case pools.Range:
 		return Schema{"type": "string", "pattern": `^[0-9A-Fa-f:.]+-[0-9A-Fa-f:.]+$`}
 	case pools.Arch:

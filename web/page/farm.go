@@ -130,7 +130,7 @@ func poolLinks(names []string) (all []table.Link) {
 // none.
 func (p *page) current(ref string, r *request) (pools.ImageInfo, bool) {
 	for _, i := range p.built(r) {
-		if means(ref, &i) {
+		if i.Means(ref) {
 			return i, true
 		}
 	}
@@ -140,11 +140,6 @@ func (p *page) current(ref string, r *request) (pools.ImageInfo, bool) {
 // built returns the generations of images. They are read from the disk once for a snapshot.
 func (p *page) built(r *request) []pools.ImageInfo {
 	return snapshot.Once(r.shared, "images", func() []pools.ImageInfo { return p.api.ImagesOf(r.client) })
-}
-
-// means reports whether a reference to an image means a generation now.
-func means(ref string, i *pools.ImageInfo) bool {
-	return i.Current && i.Name == ref || i.Name+"@sha256:"+i.ID == ref
 }
 
 // images is the list of images.
@@ -165,7 +160,7 @@ func (p *page) images(r *request) (any, error) {
 			}
 			var users []string
 			for _, pool := range r.pools() {
-				if means(pool.Image, v) {
+				if v.Means(pool.Image) {
 					users = append(users, pool.Name)
 				}
 			}

@@ -303,8 +303,8 @@ func (v *nodeView) image(p *page, m *snapshot.Machine, r *request) {
 	if ref, ok := m.NextBoot.Image(); ok {
 		next = ref
 	}
-	c := imageChange{Booted: m.Boot.Image, Next: next}
-	c.Differs = c.Booted != c.Next
+	c := imageChange{Booted: pools.ShortImage(m.Boot.Image, m.Boot.Generation), Next: pools.ShortImage(next, "")}
+	c.Differs = m.Boot.Image != next
 	v.Image = &c
 	switch m.NextBoot {
 	case pools.NextLocal:

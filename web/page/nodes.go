@@ -105,9 +105,21 @@ func nodeRow(m *snapshot.Machine, r *request) table.Row {
 	}
 	out.Cells = []table.Cell{
 		name, how, {Text: m.Pool, URL: table.To("/nodes", "pool", m.Pool)}, {Text: clusterOf(m)}, {Text: addressText(m)}, mac,
-		{Text: pools.ImageName(m.Status.Image)}, since,
+		imageCell(m), since,
 	}
 	return out
+}
+
+// imageCell is the image that a machine has booted.
+func imageCell(m *snapshot.Machine) table.Cell {
+	cell := table.Cell{Text: pools.ImageName(m.Status.Image)}
+	if m.Status.Generation != "" {
+		cell.Sub = []string{pools.ShortID(m.Status.Generation)}
+	}
+	if m.Status.Outdated {
+		cell.Sub[0] += ", outdated"
+	}
+	return cell
 }
 
 // macTexts returns the MACs of a machine.

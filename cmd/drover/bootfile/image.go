@@ -26,12 +26,13 @@ func Commands(version string) []*cobra.Command {
 func newImageCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Build, list, show and prune node images",
+		Short: "Build, list, show, promote and prune node images",
 		Long: `An image is a kernel, an initrd and a root file system for nodes. Build makes
 one from a container image. A pool of the config names it as NAME, which is its
-current generation, or as NAME@sha256:ID, which never changes.`,
+current generation, or as NAME@sha256:ID, which never changes. Twelve digits of an ID
+are enough.`,
 	}
-	return cli.Group(cmd, newImageBuildCommand(version), newImageListCommand(), newImageShowCommand(), newImagePruneCommand())
+	return cli.Group(cmd, newImageBuildCommand(version), newImageListCommand(), newImageShowCommand(), newImagePromoteCommand(), newImagePruneCommand())
 }
 
 func newImageListCommand() *cobra.Command {

@@ -23,7 +23,7 @@ const packagedInit = "/usr/lib/drover/drover-init"
 
 // buildHelp is the help text of drover image build.
 const buildHelp = `Build turns SOURCE into kernel, initrd and squashfs, and makes the result the
-current generation of the image NAME. SOURCE is one of
+current generation of the image NAME, unless --stage is given. SOURCE is one of
 
   dir:PATH                   a root file system on disk
   tar:FILE                   a tar of one; plain, .gz or .zst
@@ -105,6 +105,7 @@ func buildFlags(cmd *cobra.Command, b *imagebuild.Builder, platform *string) {
 	f.StringVar(&b.KernelVersion, "kernel-version", "", "which kernel, when the image has several")
 	f.StringArrayVar(&b.InitrdFiles, "initrd-file", nil, "PATH=FILE, a file for the initrd, or a cpio archive (repeatable)")
 	f.StringVar(&b.Microcode, "microcode", "auto", "processor microcode in the initrd: auto, all, none or models")
+	f.BoolVar(&b.Stage, "stage", false, "leave the current generation as it is: image promote makes this one current")
 	f.StringVar(platform, "platform", "linux/amd64", "which variant of a multi-platform image")
 	_ = cmd.MarkFlagDirname("images")
 }

@@ -21,7 +21,8 @@ keeps of each image
   - the newest others, as many as --keep says: for the way back, and for machines that
     are in the middle of a boot that began before the last build,
   - each that a pool names as NAME@sha256:ID,
-  - each that the next boot of a machine names, or a boot that has not ended.
+  - each that the next boot of a machine names, or a boot that has not ended,
+  - each that the newest boot of a machine got.
 
 The running server says what pools and machines need. Without an answer prune removes
 nothing. It keeps generations that the server does not list, too: then the server runs

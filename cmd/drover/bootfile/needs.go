@@ -48,14 +48,26 @@ func needsOf(images []pools.ImageInfo, nodes []pools.NodeInfo) *needs {
 	for i := range nodes {
 		m := &nodes[i]
 		if ref, ok := m.NextBoot.Image(); ok {
-			n.need(ref, "next boot of "+m.Name)
+			n.needRef(images, ref, "next boot of "+m.Name)
 		}
 		// The next boot was taken with the boot script; the machine may fetch its image now.
 		if s := m.Status; s != nil && (s.State == pools.NodeBooting || s.State == pools.NodeStuck) {
-			n.need(s.Image, "boot of "+m.Name)
+			n.needRef(images, s.Image, "boot of "+m.Name)
+		}
+		if s := m.Status; s != nil && s.Generation != "" {
+			n.need(pools.ImageName(s.Image)+"@sha256:"+s.Generation, "runs on "+m.Name)
 		}
 	}
 	return n
+}
+
+// needRef is need for a reference that may be a short one.
+func (n *needs) needRef(images []pools.ImageInfo, ref, why string) {
+	for i := range images {
+		if images[i].Means(ref) {
+			n.need(images[i].Name+"@sha256:"+images[i].ID, why)
+		}
+	}
 }
 
 func (n *needs) need(ref, why string) { n.pinned[ref] = append(n.pinned[ref], why) }

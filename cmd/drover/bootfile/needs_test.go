@@ -37,6 +37,11 @@ func TestNeeds(t *testing.T) {
 			{PoolNode: node("m2"), Status: &pools.NodeStatus{State: pools.NodeStuck, Image: ref("e")}},
 			{PoolNode: node("m3"), Status: &pools.NodeStatus{State: pools.NodeReady, Image: ref("f")}},
 		}, []string{"current", "newest", "", "boot of m1", "boot of m2", ""}},
+		{"short references, and generations that run", 1, nil, []pools.NodeInfo{
+			{PoolNode: node("m1"), NextBoot: pools.NextBoot("image=debian-12@sha256:" + id("f")[:12])},
+			{PoolNode: node("m2"), Status: &pools.NodeStatus{State: pools.NodeBooting, Image: "debian-12@sha256:" + id("e")[:12]}},
+			{PoolNode: node("m3"), Status: &pools.NodeStatus{State: pools.NodeReady, Image: "debian-12", Generation: id("d")}},
+		}, []string{"current", "newest", "", "runs on m3", "boot of m2", "next boot of m1"}},
 		{"another current one on the server", 1, func(of map[string]*pools.ImageInfo) {
 			of["c"].Current, of["d"].Current, of["d"].Pools = false, true, []string{"web"}
 		}, nil, []string{"current", "newest", "", "current on the server, pool web", "", ""}},

@@ -14,6 +14,7 @@ import (
 	"drover/internal/printable"
 	"drover/pools"
 	"drover/pools/config/access"
+	"drover/pools/config/compare"
 	"drover/pools/resolve"
 )
 
@@ -24,6 +25,7 @@ type diff struct {
 	Changed map[string][]change `json:"changed,omitempty"` // by node
 	Other   []string            `json:"other,omitempty"`   // sections without nodes that change: "~ pool web", "+ cluster a"
 	Restart bool                `json:"restart,omitempty"` // it would take a restart
+	Size    pools.ChangeSize    `json:"size"`              // what it does to nodes, in numbers
 }
 
 // change is one field of what a node gets.
@@ -33,8 +35,8 @@ type change struct {
 	New   string `json:"new,omitempty"`
 }
 
-// compare compares two farms.
-func compare(before, after *resolve.Farm) (d diff, err error) {
+// differences compares two farms.
+func differences(before, after *resolve.Farm) (d diff, err error) {
 	old, next := byName(before), byName(after)
 	d.Changed = map[string][]change{}
 	for _, name := range slices.SortedFunc(maps.Keys(old), natural.Compare) {
@@ -56,6 +58,7 @@ func compare(before, after *resolve.Farm) (d diff, err error) {
 			d.Added = append(d.Added, name)
 		}
 	}
+	d.Size = compare.Farms(before, after).Size()
 	x, y := before.Config, after.Config
 	d.Other = slices.Concat(
 		sections("subnet ", x.Subnets, y.Subnets, func(s pools.Subnet) string { return s.CIDR.String() }),
@@ -245,6 +248,7 @@ func (d diff) text(w io.Writer) error {
 		fmt.Fprintln(&b, "~ server (takes a restart)")
 	}
 	fmt.Fprintf(&b, "%d nodes added, %d removed, %d changed\n", len(d.Added), len(d.Removed), len(d.Changed))
+	fmt.Fprintf(&b, "size: %s\n", d.Size.Counts())
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -34,7 +34,7 @@ func newReloadCommand() *cobra.Command {
 		Short: "Make a running server read its config file again, and say what is wrong with it",
 		Long: `Reload makes a running server read its config file, as it does by itself within
 seconds after a change. A file with a mistake leaves the old config in force; reload
-prints the mistakes and fails. Changes below "server" are pending until a restart.`,
+prints the mistakes and fails. The size is what the change does to nodes. Changes below "server" are pending until a restart.`,
 		Example: "  drover reload\n  drover reload -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -42,7 +42,7 @@ prints the mistakes and fails. Changes below "server" are pending until a restar
 		err = c.Call(ctx, http.MethodPost, path+":reload", nil, &r)
 		return r, err
 	}, func(w io.Writer, r pools.ReloadResult) error {
-		_, err := fmt.Fprintf(w, "%s is in force: %d nodes\n", r.File, r.Nodes)
+		_, err := fmt.Fprintf(w, "%s is in force: %d nodes\nsize: %s\n", r.File, r.Nodes, r.Size)
 		if err == nil && r.RestartPending {
 			_, err = fmt.Fprintln(w, "restart pending: server: changed, or the first subnet of IPv4 or IPv6 came")
 		}
@@ -61,7 +61,7 @@ func newDiffCommand() *cobra.Command {
 		Long: `Diff compares a config file with the config that is in force in a running server,
 together with the nodes that were added over the API. It shows the nodes that would come
 and go, and for each node that stays what its next boot would get otherwise. It changes
-nothing. Objects of an admin cluster are not compared.`,
+nothing. Objects of an admin cluster are not compared. The last line is the size of the change.`,
 		Example: "  drover diff -c drover.yaml\n  drover diff -c drover.yaml -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -82,7 +82,7 @@ nothing. Objects of an admin cluster are not compared.`,
 		if err != nil {
 			return diff{}, err
 		}
-		return compare(before, after)
+		return differences(before, after)
 	}, func(w io.Writer, d diff) error { return d.text(w) })
 	cli.ConfigFlag(cmd, &file)
 	c.Flags(cmd)

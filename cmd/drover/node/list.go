@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,8 +31,9 @@ func newNodeListCommand(c *cli.Client) *cobra.Command {
 		Short: "List the nodes, and how their machines are",
 		Long: `List shows the nodes of the config and of the API, and the machines of catch-all pools
 that have booted. NAME can be a range such as m1c[01-45]. A selector has rules that must
-all match, key=value or key!=value, with the keys pool, tag, state, cluster, image, power
-and from (config, api, chassis, catch-all).
+all match, key=value or key!=value, with the keys pool, tag, state, cluster, image, power,
+from (config, api, chassis, catch-all), image.generation (12 digits or all) and
+image.outdated (true: another generation than its pool boots now).
 
 With --watch it goes on with a line for each node that comes, changes or goes, until it is
 interrupted; with -o json a line is an object.
@@ -114,9 +116,9 @@ func nodeTable(w io.Writer, nodes []pools.NodeInfo) error {
 }
 
 func wideTable(w io.Writer, nodes []pools.NodeInfo) error {
-	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tSTATE\tSINCE\tCLUSTER\tIMAGE\tPOWER\tBOOTED\tMACS\tTAGS\tFROM\tNOTE", func(n pools.NodeInfo) []any {
+	return cli.Table(w, nodes, "NAME\tPOOL\tIP\tSTATE\tSINCE\tCLUSTER\tIMAGE\tGENERATION\tPOWER\tBOOTED\tMACS\tTAGS\tFROM\tNOTE", func(n pools.NodeInfo) []any {
 		s := statusOf(&n)
-		return []any{n.Name, n.Pool, s.Address, s.State, stamp(s.Since), s.Cluster, s.Image, s.Power, stamp(s.Booted), joinMACs(n.MACs), strings.Join(n.Tags, ","), from(n), s.Detail}
+		return []any{n.Name, n.Pool, s.Address, s.State, stamp(s.Since), s.Cluster, s.Image, pools.ShortID(s.Generation), s.Power, stamp(s.Booted), joinMACs(n.MACs), strings.Join(n.Tags, ","), from(n), s.Detail}
 	})
 }
 
@@ -152,7 +154,7 @@ func statusLines(line func(name, value string), n pools.NodeInfo) {
 	s := *n.Status
 	for _, l := range []struct{ name, value string }{
 		{"state", strings.TrimSpace(string(s.State) + " " + s.Detail)}, {"since", stamp(s.Since)}, {"booted", stamp(s.Booted)},
-		{"image", s.Image}, {"cluster", s.Cluster}, {"power", strings.TrimSpace(s.Power + " " + stamp(s.PowerSeen))},
+		{"image", s.Image}, {"generation", generation(&s)}, {"cluster", s.Cluster}, {"power", strings.TrimSpace(s.Power + " " + stamp(s.PowerSeen))},
 	} {
 		if l.value != "" {
 			line(l.name, l.value)
@@ -161,6 +163,14 @@ func statusLines(line func(name, value string), n pools.NodeInfo) {
 	if s.Address.IsValid() && s.Address != n.IP {
 		line("address in use", s.Address.String())
 	}
+}
+
+// generation returns the generation that a node has booted, and whether its pool boots another.
+func generation(s *pools.NodeStatus) string {
+	if !s.Outdated {
+		return pools.ShortID(s.Generation)
+	}
+	return pools.ShortID(s.Generation) + ", its pool boots another one now"
 }
 
 // selector chooses nodes by names and rules; the zero selector chooses all.
@@ -200,8 +210,12 @@ var valuesOf = map[string]func(n *pools.NodeInfo, s pools.NodeStatus) []string{
 	"state":   func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{string(s.State)} },
 	"cluster": func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Cluster} },
 	"image":   func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Image} },
-	"power":   func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Power} },
-	"from":    func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
+	"image.generation": func(_ *pools.NodeInfo, s pools.NodeStatus) []string {
+		return []string{s.Generation, pools.ShortID(s.Generation)}
+	},
+	"image.outdated": func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{strconv.FormatBool(s.Outdated)} },
+	"power":          func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Power} },
+	"from":           func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
 }
 
 // kindOf returns the kind of a node's origin.
@@ -257,7 +271,7 @@ func query(names []string, rules []rule) []string {
 		return pairs
 	}
 	for _, r := range rules {
-		if !r.not && r.key != "from" {
+		if !r.not && r.key != "from" && r.key != "image.generation" { // the server takes no short one
 			pairs = append(pairs, r.key, r.value)
 		}
 	}

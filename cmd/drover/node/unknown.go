@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,11 @@ func newUnknownListCommand(c *cli.Client) *cobra.Command {
 }
 
 func unknownTable(w io.Writer, machines []pools.Unknown) error {
+	if slices.ContainsFunc(machines, func(u pools.Unknown) bool { return u.Retired != "" }) {
+		return cli.Table(w, machines, "MAC\tWAS\tLAST SEEN\tTIMES\tFIRMWARE\tCLASS\tCAME BY\tPOOL\tADDRESS", func(u pools.Unknown) []any {
+			return []any{u.MAC, u.Retired, u.Last, u.Count, u.Firmware, u.Class, cameBy(u), u.Pool, u.Address}
+		})
+	}
 	return cli.Table(w, machines, "MAC\tLAST SEEN\tTIMES\tFIRMWARE\tCLASS\tCAME BY\tPOOL\tADDRESS", func(u pools.Unknown) []any {
 		return []any{u.MAC, u.Last, u.Count, u.Firmware, u.Class, cameBy(u), u.Pool, u.Address}
 	})
@@ -97,6 +103,9 @@ func describeUnknown(w io.Writer, u pools.Unknown) error {
 	rows := [][]any{
 		{"MAC", u.MAC}, {"first seen", u.First}, {"last seen", u.Last}, {"times", u.Count}, {"firmware", u.Firmware},
 		{"class", u.Class}, {"came by", cameBy(u)}, {"pool", u.Pool}, {"address", u.Address},
+	}
+	if u.Retired != "" {
+		rows = append(rows, []any{"was", "node " + u.Retired + ", which the config has lost: declare it again, and it is as it was"})
 	}
 	v := u.Inventory
 	if v == nil {

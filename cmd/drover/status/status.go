@@ -87,6 +87,9 @@ func text(w io.Writer, o *pools.Overview) error {
 		line("", fmt.Sprintf("and %d more causes", n))
 	}
 	line("images", states(o.Images))
+	if o.Outdated > 0 {
+		line("outdated", fmt.Sprintf("%d with another generation of the image than their pool boots now: drover node list -l image.outdated=true", o.Outdated))
+	}
 	line("leases", states(o.Leases))
 	line("unknown machines", fmt.Sprint(o.Unknown))
 	for _, p := range o.Problems {

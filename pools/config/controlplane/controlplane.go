@@ -210,6 +210,8 @@ func (c *checker) args(path string, args map[string]string, own []string) {
 			c.failf(path, `write the flag without dashes: {v: "2"}`, "%q is not the name of a flag", name)
 		case slices.Contains(own, name):
 			c.failf(path, "remove it", "the flag %q is drover's own", name)
+		case namesFile(name, args[name]) && !inPod(args[name]):
+			c.failf(path, "remove it: docs/limits.md", "the flag %q names %q, which is not in the pod, so the program would not start: drover mounts no files for flags", name, args[name])
 		}
 	}
 }

@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -142,6 +143,40 @@ func TestNames(t *testing.T) {
 	for _, s := range controlplane.Secrets(longest) {
 		if len(s) > 63 {
 			t.Errorf("%s has %d characters", s, len(s))
+		}
+	}
+}
+
+// TestFiles: a flag that names a file outside of the pod is refused, and no other.
+func TestFiles(t *testing.T) {
+	for _, tt := range []struct {
+		flag, value string
+		refused     bool
+	}{
+		{"audit-policy-file", "/etc/kubernetes/audit.yaml", true},
+		{"audit-policy-file", "audit.yaml", true},
+		{"audit-policy-file", "/tmp/../etc/audit.yaml", true},
+		{"encryption-provider-config", "/etc/kubernetes/encryption.yaml", true},
+		{"authentication-config", "/oidc.yaml", true},
+		{"config", "/scheduler.yaml", true},
+		{"audit-log-path", "/var/log/audit.log", true},
+		{"audit-log-path", "-", false},
+		{"audit-log-path", "/tmp/audit.log", false},
+		{"oidc-ca-file", "/etc/ssl/certs/ca-certificates.crt", false},
+		{"encryption-provider-config-automatic-reload", "true", false},
+		{"authorization-always-allow-paths", "/healthz,/livez", false},
+		{"etcd-prefix", "/registry", false},
+		{"audit-policy-file", "", false},
+	} {
+		cp := &pools.ControlPlane{Version: "v1.37.1"}
+		controlplane.SetDefaults(cp)
+		cp.ExtraArgs.APIServer = map[string]string{tt.flag: tt.value}
+		want := ""
+		if tt.refused {
+			want = fmt.Sprintf("extraArgs.apiServer: the flag %q names %q, which is not in the pod", tt.flag, tt.value)
+		}
+		if got := check(t, cp); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("--%s=%s: got %q, want %q", tt.flag, tt.value, got, want)
 		}
 	}
 }

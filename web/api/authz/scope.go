@@ -20,6 +20,9 @@ func (m *Machines) scope(by auth.Client, c pools.NodeChange) error {
 	if n == nil {
 		return nil
 	}
+	if err := m.retired(by, n); err != nil {
+		return err
+	}
 	old := c.Old
 	if old == nil {
 		old = &pools.PoolNode{}
