@@ -133,9 +133,7 @@ func beside(t *testing.T, hostile *apiServer, edit ...func(*kube.Clusters)) (c *
 // the hostile one alone.
 func wantOthersWell(t *testing.T, c *kube.Clusters, want string) {
 	t.Helper()
-	if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
-		t.Errorf("a join of the other tenant: %v", err)
-	}
+	wantJoin(t, c)
 	got := c.Check(t.Context())
 	if err := got["hostile"]; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("readiness: %v, want %q", err, want)
@@ -145,11 +143,24 @@ func wantOthersWell(t *testing.T, c *kube.Clusters, want string) {
 	}
 }
 
+// wantJoin fails the test unless a node of the other tenant joins.
+func wantJoin(t *testing.T, c *kube.Clusters, edit ...func(*resolve.Plan)) {
+	t.Helper()
+	p := plan(append(edit, func(p *resolve.Plan) { p.Cluster = "well" })...)
+	err := judged(func() error {
+		_, err := c.Join(t.Context(), p, addr(), "")
+		return err
+	})
+	if err != nil {
+		t.Errorf("a join of the other tenant: %v", err)
+	}
+}
+
 // judged returns the first of ten errors that is not about time, or the last: on a busy host
-// the time limit of a request can end before its answer is read, and drover asks again.
-func judged(errs <-chan error) (err error) {
+// the time limit of a request can end before its answer is read, and drover and nodes ask again.
+func judged(next func() error) (err error) {
 	for range 10 {
-		if err = <-errs; err == nil || !strings.Contains(err.Error(), "does not answer in time") {
+		if err = next(); err == nil || !strings.Contains(err.Error(), "does not answer in time") {
 			break
 		}
 	}
@@ -198,7 +209,7 @@ func TestHostileLists(t *testing.T) {
 				}
 			})
 			c.Refresh()
-			if err := judged(errs); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := judged(func() error { return <-errs }); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if tt.want == "" { // net/http does not read that
@@ -246,7 +257,7 @@ func TestHostilePages(t *testing.T) {
 				}
 			})
 			c.Refresh()
-			if err := judged(errs); err != nil {
+			if err := judged(func() error { return <-errs }); err != nil {
 				t.Errorf("the page is too large for the test: %v", err)
 			}
 		})
@@ -270,9 +281,7 @@ func TestHostileDrip(t *testing.T) {
 		_, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "hostile" }), addr(), "")
 		failed <- err
 	}()
-	if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
-		t.Error(err)
-	}
+	wantJoin(t, c)
 	if err := <-failed; err == nil || !strings.Contains(err.Error(), "the API server does not answer in time") {
 		t.Errorf("got %v", err)
 	}
@@ -309,9 +318,7 @@ func TestHostileJoins(t *testing.T) {
 			if len(err.Error()) > 2000 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
-			if _, err := c.Join(t.Context(), plan(func(p *resolve.Plan) { p.Cluster = "well" }), addr(), ""); err != nil {
-				t.Errorf("a join of the other tenant: %v", err)
-			}
+			wantJoin(t, c)
 		})
 	}
 }
@@ -331,10 +338,7 @@ func TestHostileCrowd(t *testing.T) {
 		})
 	}
 	for i := range 20 {
-		p := plan(func(p *resolve.Plan) { p.Cluster, p.Node = "well", fmt.Sprintf("n%d", i) })
-		if _, err := c.Join(t.Context(), p, addr(), ""); err != nil {
-			t.Errorf("a join of the other tenant: %v", err)
-		}
+		wantJoin(t, c, func(p *resolve.Plan) { p.Node = fmt.Sprintf("n%d", i) })
 	}
 	c.Close()
 	work.Wait()

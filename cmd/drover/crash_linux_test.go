@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,10 +33,7 @@ func TestKill(t *testing.T) {
 	for range rounds {
 		c.start()
 		g.confirm()
-		after := time.Duration(g.rand.IntN(60_000)) * time.Microsecond
-		killed := make(chan struct{})
-		time.AfterFunc(after, func() { defer close(killed); c.kill() })
-		g.live(killed)
+		g.live(g.rand.IntN(100))
 		g.compare()
 		if t.Failed() {
 			t.FailNow()
@@ -65,9 +63,17 @@ type step struct {
 	until time.Time // it sends no other before
 }
 
-// live runs the guests until the server is dead and its last answer is read.
-func (g *guests) live(killed <-chan struct{}) {
+// live runs the guests until they had so many answers, and then kills the server while they go
+// on. It returns when the server is dead and its last answer is read.
+func (g *guests) live(answers int) {
+	killed := make(chan struct{})
+	var once sync.Once
 	for {
+		if answers <= 0 {
+			once.Do(func() {
+				time.AfterFunc(time.Duration(g.rand.IntN(3000))*time.Microsecond, func() { defer close(killed); g.kill() })
+			})
+		}
 		select {
 		case <-killed:
 			for g.hear(10 * time.Millisecond) {
@@ -80,6 +86,7 @@ func (g *guests) live(killed <-chan struct{}) {
 			g.act(g.macs[g.rand.IntN(len(g.macs))])
 		}
 		for g.hear(200 * time.Microsecond) {
+			answers--
 		}
 	}
 }
