@@ -20,7 +20,7 @@ const (
 	crashMachines  = 64
 	crashAddresses = 40
 	crashLoaders   = 16
-	crashSpeed     = 2000
+	crashSpeed     = 1000
 	crashLease     = 20 * time.Second // the shortest; see crashPlan
 )
 
