@@ -48,18 +48,21 @@ demo-farm: need-demo ## an empty admin cluster: helm install, kubectl apply, thr
 
 .PHONY: test
 test: need parts ## everything: unit, golden, race, real DHCP clients, a real netboot to Ready (root)
-	DROVER_E2E=1 $(MAKE) -j2 unit e2e E2E_ALL= # beside each other: tests that wait for a machine leave a processor idle
+	@export DROVER_E2E=1; failed=0; set -x; $(MAKE) unit-race || failed=1; \
+	$(MAKE) -k -j2 unit-plain e2e E2E_ALL= || failed=1; exit $$failed # beside each other: tests that wait for a machine leave a processor idle
 
 .PHONY: parts
 parts: need ## build the parts of the rack: Kubernetes, containerd, flannel, the node image (once, then cached)
 	$(GO) run ./e2e/buildcache/build kubernetes debian12 debian13 checkers arm64 helm dex image image13 network hosted preloaded
 
 .PHONY: unit
-unit: ## the tests of all packages, of most with the race detector
-	@failed=0; set -x; \
-	CGO_ENABLED=1 $(GO) test -race -timeout 90m $$($(GO) list ./... | grep -vE '$(NORACE)') || failed=1; \
-	$(GO) test -timeout 90m -p 3 $$($(GO) list ./... | grep -v '^drover/e2e$$' | grep -E '$(NORACE)') || failed=1; \
-	exit $$failed
+unit: unit-race unit-plain ## the tests of all packages, of most with the race detector
+
+.PHONY: unit-race unit-plain
+unit-race:
+	CGO_ENABLED=1 $(GO) test -race -timeout 90m $$($(GO) list ./... | grep -vE '$(NORACE)')
+unit-plain:
+	$(GO) test -timeout 90m -p 2 $$($(GO) list ./... | grep -v '^drover/e2e$$' | grep -E '$(NORACE)')
 
 .PHONY: race
 race: ## the tests of all packages with the race detector (an hour)
