@@ -87,6 +87,7 @@ running server, whose names, MACs and addresses the config must leave alone.`,
 	cmd.Flags().StringVar(&images, "images", cli.DefaultState+"/images", "directory of images")
 	_ = cmd.MarkFlagDirname("images")
 	cmd.Flags().BoolVar(&live, "live", false, "also compare with the nodes that were added over the API of the running server")
+	cli.OnHost(cmd, "give a file with -c", "config")
 	return cmd
 }
 

@@ -75,6 +75,7 @@ seconds. The exit code is 1 if anything is wrong; advice is not.`,
 	cli.ConfigFlag(cmd, &config)
 	cmd.Flags().StringVar(&state, "state", cli.DefaultState, "state directory of the server, with the tokens that it has renewed")
 	output.Flag(cmd, "text", "json", "yaml")
+	cli.OnHost(cmd, "give its config with -c", "config")
 	return cmd
 }
 
@@ -141,6 +142,7 @@ of an update says so.`,
 	cmd.Flags().DurationVar(&p.lifetime, "lifetime", p.lifetime, "how long its token lasts, unless the cluster has a limit")
 	_ = cmd.MarkFlagFilename("write", "kubeconfig")
 	p.each.Flag(cmd)
+	cli.OnHost(cmd, "give its config with -c", "config", "print")
 	return cmd
 }
 

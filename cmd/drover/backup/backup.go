@@ -61,6 +61,7 @@ older backup of that name is replaced in one step; any other file is left alone.
 	}
 	stateFlag(cmd, &dir)
 	output.Flag(cmd, "text", "json", "yaml")
+	cli.OnHost(cmd, "name a state directory with --state", "state")
 	return cmd
 }
 
@@ -104,6 +105,7 @@ backup is in force when the server starts again, and what changes until then is 
 	r.client.Flags(cmd)
 	cli.YesFlag(cmd, &r.yes)
 	r.output.Flag(cmd, "text", "json", "yaml")
+	cli.OnHost(cmd, "name a state directory with --state", "state", "check")
 	return cmd
 }
 

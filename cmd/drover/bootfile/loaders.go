@@ -71,6 +71,7 @@ replaces it.`,
 	f.BoolVar(&in.Force, "force", false, "also replace files that install did not put there")
 	_ = cmd.MarkFlagDirname("from")
 	output.Flag(cmd, "text", "json", "yaml")
+	cli.OnHost(cmd, "name a directory with --loaders", "loaders")
 	return cmd
 }
 
@@ -100,6 +101,7 @@ x86-64, those of arm64, or both. Without images it names those of x86-64.`,
 	cmd.Flags().StringVar(&images, "images", defaultImages, "directory of images, which say for what machines loaders are needed")
 	_ = cmd.MarkFlagDirname("images")
 	output.Flag(cmd, "text", "json", "yaml")
+	cli.OnHost(cmd, "name a directory with --loaders", "loaders")
 	return cmd
 }
 

@@ -79,6 +79,7 @@ warnings are none.`,
 	f.StringVar(&d.images, "images", "", "directory of images (default STATE/images)")
 	f.StringVar(&d.loaders, "loaders", "", "directory of boot loaders (default STATE/loaders)")
 	f.DurationVar(&d.wait, "wait", 3*time.Second, "how long to listen for other DHCP servers")
+	cli.OnHost(cmd, "ask for drover status", "config", "state")
 	return cmd
 }
 
