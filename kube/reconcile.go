@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drover/internal/lograte"
 	"drover/internal/wait"
 	"drover/kube/cluster"
 	"drover/kube/node"
@@ -40,6 +41,7 @@ func (c *Clusters) Refresh() {
 // reconcileLoop reconciles a cluster after each Refresh.
 func (c *Clusters) reconcileLoop(t *tenant) {
 	log := c.log().With("cluster", t.Conf.Name)
+	var problem lograte.Repeated
 	for {
 		select {
 		case <-t.ctx.Done():
@@ -58,12 +60,15 @@ func (c *Clusters) reconcileLoop(t *tenant) {
 				log.Info("labels and taints updated", "nodes", changed)
 			}
 			if err == nil {
+				problem.Allow("")
 				break
 			}
 			if _, refused := errors.AsType[*cluster.RefusedError](err); refused {
 				longest = maxRefusedDelay
 			}
-			log.Warn("labels and taints not updated yet", "err", err, "again", delay)
+			if problem.Allow(err.Error()) {
+				log.Warn("labels and taints not updated yet", "err", err, "again", delay)
+			}
 			_ = wait.Sleep(t.ctx, delay)
 		}
 	}

@@ -73,6 +73,7 @@ type Approver struct {
 	turns turns                 // of the requests by each token
 	busy  sync.Map              // UIDs of requests that are being decided on
 	errs  sync.Map              // the error of the last list, watch or decision, by signer
+	said  sync.Map              // *lograte.Repeated of those errors, by signer
 
 	sweeping sync.Mutex // held during a sweep
 }
@@ -101,7 +102,12 @@ func (a *Approver) Err() (err error) {
 
 // setErr records the result of the last list, watch or decision.
 func (a *Approver) setErr(signer string, err error) {
-	if err != nil && a.lines.Allow(slog.LevelWarn, "certificate requests wait") {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	said, _ := a.said.LoadOrStore(signer, &lograte.Repeated{})
+	if said.(*lograte.Repeated).Allow(problem) && a.lines.Allow(slog.LevelWarn, "certificate requests wait") {
 		a.Log.Warn("certificate requests of nodes wait", "err", err)
 	}
 	a.errs.Store(signer, err)

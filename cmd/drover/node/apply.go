@@ -189,7 +189,7 @@ func fitsRequest(changes []pools.NodeChange) error {
 // nodes or csv. The rules are those of [RulesFlag].
 func Export(cmd *cobra.Command, c *cli.Client, rules []string, format string) error {
 	sel := selector{rules: rules}
-	all, err := sel.nodes(cmd.Context(), c)
+	all, err := sel.found(cmd.Context(), c)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (ch *change) nodes(cmd *cobra.Command, names []string) ([]pools.NodeInfo, e
 	if ch.sel.names = names; ch.sel.isZero() {
 		return nil, &cli.Error{Code: cli.Usage, Err: errors.New("which nodes? give names, ranges, or rules with --selector")}
 	}
-	return ch.sel.nodes(cmd.Context(), ch.api)
+	return ch.sel.found(cmd.Context(), ch.api)
 }
 
 // run changes the chosen nodes by edit. It shows what changes, and asks unless each of

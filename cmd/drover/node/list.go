@@ -18,6 +18,7 @@ import (
 	"drover/cmd/drover/cli/nodeset"
 	"drover/internal/natural"
 	"drover/pools"
+	"drover/pools/config/mistake"
 	"drover/web/client"
 )
 
@@ -58,7 +59,7 @@ States: ` + stateList() + `.`,
 		if follow {
 			return sel.follow(cmd, c, output.Format())
 		}
-		nodes, err := sel.nodes(cmd.Context(), c)
+		nodes, err := sel.found(cmd.Context(), c)
 		if err != nil {
 			return err
 		}
@@ -218,6 +219,9 @@ var valuesOf = map[string]func(n *pools.NodeInfo, s pools.NodeStatus) []string{
 	"from":           func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
 }
 
+// wordsOf are the values of keys that have no others.
+var wordsOf = map[string][]string{"image.outdated": {"true", "false"}, "from": {"config", "api", "chassis", "catch-all"}}
+
 // kindOf returns the kind of a node's origin.
 func kindOf(n *pools.NodeInfo) string {
 	switch {
@@ -241,12 +245,17 @@ func (s *selector) parse() (rules []rule, err error) {
 		key, value, ok := strings.Cut(word, "=")
 		r := rule{key: strings.TrimSuffix(key, "!"), value: value, not: strings.HasSuffix(key, "!")}
 		switch {
-		case !ok || valuesOf[r.key] == nil:
+		case ok && valuesOf[r.key] == nil:
+			keys := slices.Sorted(maps.Keys(valuesOf))
+			return nil, fmt.Errorf("--selector: %q: unknown key %q (%s)", word, r.key, mistake.Hint(r.key, keys, "one of "+strings.Join(keys, ", ")))
+		case !ok:
 			return nil, fmt.Errorf("--selector: %q: want key=value or key!=value with one of %s", word, strings.Join(slices.Sorted(maps.Keys(valuesOf)), ", "))
 		case value == "" && (r.key == "pool" || r.key == "tag" || r.key == "from"): // != would fit all nodes
 			return nil, fmt.Errorf("--selector: %q: the value is missing", word)
 		case r.key == "state" && !slices.Contains(pools.NodeStates(), pools.NodeState(value)):
 			return nil, fmt.Errorf("--selector: unknown state %q (one of %s)", value, stateList())
+		case wordsOf[r.key] != nil && !slices.Contains(wordsOf[r.key], value):
+			return nil, fmt.Errorf("--selector: unknown %s %q (one of %s)", r.key, value, strings.Join(wordsOf[r.key], ", "))
 		}
 		rules = append(rules, r)
 	}

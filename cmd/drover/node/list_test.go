@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"strings"
 	"testing"
 
 	"drover/cmd/drover/cli"
@@ -40,6 +41,34 @@ m2    db    -   stuck  -    -     API               at ?[2J kernel
 m3    db    -   -      -    -     chassis ch1 c3n1  -
 `},
 	)
+}
+
+// TestSlips: a value that is nowhere is an error with the nearest one, and a value that nothing has
+// now is an empty list.
+func TestSlips(t *testing.T) {
+	clitest.Serve(t, map[string]string{
+		"GET /api/v1/nodes": nodes, "GET /api/v1/nodes?catchall=true&pool=wbe": "[]", "GET /api/v1/nodes?catchall=true&pool=spare": "[]",
+		"GET /api/v1/nodes?catchall=true&tag=fst": "[]", "GET /api/v1/nodes?catchall=true&cluster=prod": "[]", "GET /api/v1/nodes?catchall=true&image=debian": "[]",
+		"GET /api/v1/pools": `[{"name": "web"}, {"name": "db"}, {"name": "spare"}]`, "GET /api/v1/tags": `[{"name": "gpu"}]`,
+		"GET /api/v1/clusters": `[{"name": "prod1"}]`, "GET /api/v1/images": `[{"name": "debian-12"}]`,
+	})
+	for line, want := range map[string]string{
+		"node list -l pool=wbe":                `nothing has the pool "wbe" (did you mean "web"?)`,
+		"node set -l tag=fst --add-tag gpu -y": `nothing has the tag "fst" (did you mean "fast"?)`,
+		"node list -l cluster=prod -o json":    `nothing has the cluster "prod" (did you mean "prod1"?)`,
+		"node list -l image=debian":            `nothing has the image "debian" (did you mean "debian-12"?)`,
+		"node list -l power=onn":               `nothing has the power "onn" (did you mean "on"?)`,
+		"node list -l from=apy":                `unknown from "apy" (one of config, api, chassis, catch-all)`,
+		"node list -l image.outdated=yes":      `unknown image.outdated "yes" (one of true, false)`,
+		"node list -l stat=ready":              `unknown key "stat" (did you mean "state"?)`,
+	} {
+		if got := clitest.Run(t, commands(), "", line); got.Code != cli.Usage || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: got exit %d, %q, want %q", line, got.Code, got.Err, want)
+		}
+	}
+	if got := clitest.Run(t, commands(), "", "node list -l pool=spare -o name"); got.Code != 0 || got.Out != "" {
+		t.Errorf("an empty pool: got exit %d, %q, %q", got.Code, got.Out, got.Err)
+	}
 }
 
 // TestFollow: what fits is shown with each change. A node that fits no more is removed, and so is
