@@ -71,7 +71,7 @@ func newBootListCommand(c *cli.Client) *cobra.Command {
 	f.StringVar(&node, "node", "", "only the boots of this node")
 	f.StringVar(&pool, "pool", "", "only the boots of this pool")
 	f.BoolVar(&stuck, "stuck", false, "only those without progress")
-	f.DurationVar(&since, "since", 0, "only those that began in this time, such as 1h")
+	cli.DurationFlag(f, &since, "since", 0, "only those that began in this time, such as 1h or 2d")
 	f.IntVar(&limit, "limit", limit, "how many at most; 0: all")
 	return cmd
 }

@@ -139,7 +139,7 @@ of an update says so.`,
 	cmd.Flags().StringVar(&p.admin, "admin", "", "kubeconfig of an administrator of the cluster")
 	cmd.Flags().BoolVar(&p.show, "print", false, "only show the manifest")
 	cmd.Flags().StringVar(&p.write, "write", "", "file for drover's own kubeconfig of the cluster")
-	cmd.Flags().DurationVar(&p.lifetime, "lifetime", p.lifetime, "how long its token lasts, unless the cluster has a limit")
+	cli.DurationFlag(cmd.Flags(), &p.lifetime, "lifetime", p.lifetime, "how long its token lasts, unless the cluster has a limit")
 	_ = cmd.MarkFlagFilename("write", "kubeconfig")
 	p.each.Flag(cmd)
 	cli.OnHost(cmd, "give its config with -c", "config", "print")

@@ -55,6 +55,7 @@ Exit codes: 0 done, 1 failed or invalid, 2 usage, 3 partly done,
 	root.AddCommand(status.NewCommand(), doctor.NewCommand())
 	complete.Install(root)
 	addHelp(root)
+	group(root)
 	return root
 }
 

@@ -62,7 +62,7 @@ is empty or holds a token.
 	f := cmd.Flags()
 	f.StringVar(&role, "role", "", "what it may do: "+strings.Join(roles(), "|"))
 	f.StringSliceVar(&of, "pool", nil, "a pool whose nodes an operator may change; default: all")
-	f.DurationVar(&ttl, "ttl", 0, "time until it expires, such as 720h; default: never")
+	cli.DurationFlag(f, &ttl, "ttl", 0, "time until it expires, such as 30d; default: never")
 	_ = cmd.MarkFlagRequired("role")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -31,6 +31,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	case err == nil:
 		return 0
 	case !started: // cobra refused the arguments before any command ran
+		if other := instead(root, args); len(other) > 0 && strings.HasPrefix(err.Error(), "unknown command") {
+			unknown, _, _ := strings.Cut(err.Error(), "\n")
+			err = fmt.Errorf("%s: drover says: %s", unknown, strings.Join(other, " or "))
+		}
 		fmt.Fprintf(stderr, "drover: %v\nRun 'drover help' for usage.\n", err)
 		if e, ok := errors.AsType[*Error](err); ok {
 			return e.Code // set by the command
