@@ -44,6 +44,16 @@ const (
 	Swap  Filesystem = "swap"
 )
 
+// DiskChange is what becomes of the disks of a node that boots for another tenant than before.
+type DiskChange string
+
+// The values of [DiskChange].
+const (
+	DiskWipe   DiskChange = "wipe"   // they are erased before anything of them is mounted
+	DiskRefuse DiskChange = "refuse" // the boot ends with an error
+	DiskKeep   DiskChange = "keep"   // they are mounted with their data
+)
+
 // Kind returns the content of the partition.
 func (p Partition) Kind() Filesystem {
 	if p.Filesystem == "" {

@@ -37,6 +37,12 @@ type disk struct {
 	owner   string // drover formatted it under this name; "": it did not
 	done    bool   // the formatting ended
 	foreign error  // nil: it is empty, or has an owner and belongs to this node
+
+	mark *tenantMark // nil: it has none
+	due  string      // tenant whose data has to be erased; "": none
+	stop error       // ends the boot: its data may be another tenant's, and is not to be erased
+	used error       // it cannot be written to; foreign has this, too
+	path bool        // another name of a disk that is used by its other name
 }
 
 // mark is the begin of the names of drover's partitions: "drover:DISK/LABEL". While a disk
@@ -56,6 +62,7 @@ var parts = []string{"boot", "rpmb", "gp"}
 type scanner struct {
 	sys, dev string
 	node     string
+	tenant   Tenant
 	limit    time.Duration // for a disk to answer
 	seen     map[string]disk
 }
@@ -159,7 +166,8 @@ func (s *scanner) read(d disk) disk {
 	defer f.Close()
 	// Another node may have written to it since the kernel read it.
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // an error: nothing is cached
-	d.foreign = errors.Join(s.inUse(d.name), d.content(f, s.node))
+	d.used = s.inUse(d.name)
+	d.foreign = errors.Join(d.used, d.content(f, s.node, s.tenant))
 	return d
 }
 
@@ -176,9 +184,12 @@ func (s *scanner) inUse(name string) error {
 }
 
 // content finds out what is on the disk: nothing, a table of drover's, or other data.
-func (d *disk) content(f io.ReaderAt, node string) error {
+func (d *disk) content(f io.ReaderAt, node string, t Tenant) error {
 	table, err := gpt.Read(f, d.size, d.sector)
 	if errors.Is(err, gpt.ErrNone) {
+		if d.resumeBare(f, node) {
+			return errLate
+		}
 		return empty(f, d.size)
 	}
 	if err != nil {
@@ -197,13 +208,20 @@ func (d *disk) content(f io.ReaderAt, node string) error {
 		}
 		d.owner, d.done = owner, done
 	}
-	switch {
-	case d.owner == "":
+	if d.owner == "" {
 		return errors.New("it has an empty partition table")
-	case !belongs(table.Disk, node):
-		return fmt.Errorf("another node than %q formatted it, as disk %q (to move it here with its data, give it a new GUID: sfdisk --disk-id)", node, d.owner)
 	}
-	return nil
+	if d.mark, err = readMark(f); err != nil {
+		return err
+	}
+	d.judge(node, t)
+	switch {
+	case d.due != "":
+		return errLate
+	case d.stop != nil:
+		return d.stop
+	}
+	return d.foreign
 }
 
 // isEmpty reports whether the disk has no data, so that any config may have it.

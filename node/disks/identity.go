@@ -45,13 +45,16 @@ func (d disk) identity() string {
 	return ""
 }
 
+// isUsable reports whether this path leads to a disk that may be written to.
+func (d disk) isUsable() bool { return d.used == nil && (d.foreign == nil || d.due != "") }
+
 // joinPaths finds the disks that several paths lead to, which have as many names (multipath).
 // One of the paths that can be used stays, the others become foreign.
 func joinPaths(all []disk) {
 	kept := map[string]int{}
 	for i, d := range all {
 		id := d.identity()
-		if at, ok := kept[id]; id != "" && (!ok || all[at].foreign != nil && d.foreign == nil) {
+		if at, ok := kept[id]; id != "" && (!ok || !all[at].isUsable() && d.isUsable()) {
 			kept[id] = i
 		}
 	}
@@ -60,6 +63,11 @@ func joinPaths(all []disk) {
 		if at, ok := kept[id]; ok && at != i {
 			all[at].paths = append(all[at].paths, all[i].name)
 			all[i].foreign = fmt.Errorf("it is the same disk as %s (%s)", all[at].name, id)
+			all[i].path = all[i].table.Disk == all[at].table.Disk
+			if all[i].due != "" && !all[i].path {
+				all[i].stop = fmt.Errorf("it has the data of %s, and says that it is the same disk as %s (%s), which has other data; remove one", all[i].due, all[at].name, id)
+			}
+			all[i].due = ""
 		}
 	}
 }

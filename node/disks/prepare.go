@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,7 @@ type System interface {
 type Preparer struct {
 	System
 	Node     string // name of the node; the disks that it formats belong to it
+	Tenant   Tenant // whom the node boots for
 	Sys, Dev string // /sys and /dev
 	Root     string // directory below which the file systems are mounted: /
 	Shared   string // directory for the file systems that several paths share, not below Root
@@ -50,6 +52,17 @@ type Preparer struct {
 	// Answer is the limit for a disk to answer when it is read, 0: 30 s. Some take long to
 	// spin up, and a broken one never answers.
 	Answer time.Duration
+	// Erasing gets the lines of [Preparer.Change], and Extend the time that passes while disks are
+	// erased. Both may be nil, and are not called at the same time.
+	Erasing func(line string)
+	Extend  func(by time.Duration)
+
+	deadline time.Time // of the waits for disks, of all scans together
+	lock     sync.Mutex
+	extended time.Time
+
+	ways []way                    // for tests: the ways to erase a disk
+	cut  func(stage string) error // for tests: an error is a loss of power before a write
 }
 
 // Prepare formats and mounts the disks, and returns one line about each that is in use, and
@@ -58,7 +71,7 @@ func (p *Preparer) Prepare(ctx context.Context, want []pools.Disk) (done []strin
 	if len(want) == 0 {
 		return nil, nil, nil
 	}
-	have, found, quiet := p.await(ctx, want)
+	have, found, quiet := p.await(ctx, want, false)
 	for i, w := range want {
 		var err error
 		text := ""
@@ -101,9 +114,12 @@ const settled = 6
 const late = 4 * settled
 
 // await waits until all disks are there, or for the limit, and then for no more to come. Empty
-// disks may be formatted if quiet.
-func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, found []int, quiet bool) {
-	end := time.Now().Add(cmp.Or(p.Wait, 7*time.Second))
+// disks may be formatted if quiet. With every it waits for disks that the config does not name, too:
+// for those of controllers that find them in the background.
+func (p *Preparer) await(ctx context.Context, want []pools.Disk, every bool) (have []disk, found []int, quiet bool) {
+	if p.deadline.IsZero() {
+		p.deadline = time.Now().Add(cmp.Or(p.Wait, 7*time.Second))
+	}
 	s := p.scanner()
 	left := late
 	for same := 0; ; same++ {
@@ -114,11 +130,11 @@ func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, f
 			same = 0
 		}
 		found = find(want, have)
-		over := !time.Now().Before(end)
+		over := !time.Now().Before(p.deadline)
 		if over {
 			left--
 		}
-		missing, fresh := false, false
+		missing, fresh := false, every && isLate(p.Sys)
 		for _, at := range found {
 			missing = missing || at < 0
 			fresh = fresh || at >= 0 && !have[at].done
@@ -134,7 +150,7 @@ func (p *Preparer) await(ctx context.Context, want []pools.Disk) (have []disk, f
 func (p *Preparer) interval() time.Duration { return cmp.Or(p.Interval, 250*time.Millisecond) }
 
 func (p *Preparer) scanner() *scanner {
-	return &scanner{sys: p.Sys, dev: p.Dev, node: p.Node, limit: cmp.Or(p.Answer, 30*time.Second), seen: map[string]disk{}}
+	return &scanner{sys: p.Sys, dev: p.Dev, node: p.Node, tenant: p.Tenant, limit: cmp.Or(p.Answer, 30*time.Second), seen: map[string]disk{}}
 }
 
 // use formats a disk, unless drover has done that, and mounts its file systems.
@@ -153,6 +169,8 @@ func (p *Preparer) use(ctx context.Context, w pools.Disk, d disk) (string, error
 			return "", fmt.Errorf("format /dev/%s: %w", d.name, err)
 		}
 		p.Say("%s: /dev/%s was empty, formatted in %.1f s", w.Name, d.name, time.Since(start).Seconds())
+	} else if err := p.mark(&d); err != nil {
+		return "", fmt.Errorf("mark the tenant on /dev/%s: %w", d.name, err)
 	}
 	var devices []string
 	for _, part := range w.Partitions {
@@ -207,6 +225,9 @@ func (p *Preparer) format(ctx context.Context, w pools.Disk, d *disk) error {
 	if err := p.unchanged(*d); err != nil {
 		return err
 	}
+	if err := p.mark(d); err != nil {
+		return err
+	}
 	for i, part := range w.Partitions {
 		device := p.device(d.name, i)
 		if err := p.appear(ctx, device); err != nil {
@@ -248,6 +269,28 @@ func (p *Preparer) replaceTable(device string, d *disk, table gpt.Table) error {
 	}
 	d.table = table
 	return errors.Join(table.Write(f, d.size, d.sector), f.Sync(), f.Close())
+}
+
+// mark writes the mark of the tenant, unless the disk has it.
+func (p *Preparer) mark(d *disk) error {
+	m := d.newMark(p.Node, p.Tenant)
+	if p.Tenant.Name == "" || d.mark != nil && *d.mark == m {
+		return nil
+	}
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	if err := p.unchanged(*d); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(p.Dev, d.name), os.O_WRONLY|unix.O_EXCL, 0)
+	if err != nil {
+		return err
+	}
+	d.mark = &m
+	_, err = f.WriteAt(b, markAt)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // device returns the device node of a partition, from 0.

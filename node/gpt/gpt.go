@@ -55,8 +55,9 @@ const (
 	align      = 1 << 20 // bytes: partitions begin at a multiple
 )
 
-// arraySectors returns the size of the array of entries.
-func arraySectors(sector int64) int64 { return (entries*entrySize + sector - 1) / sector }
+// ArraySectors returns the size of the array of entries. A table has it behind its header, and its
+// copy at the end of the disk before the header.
+func ArraySectors(sector int64) int64 { return (entries*entrySize + sector - 1) / sector }
 
 // Want is a partition to make.
 type Want struct {
@@ -68,7 +69,7 @@ type Want struct {
 // New returns a table with new identifiers for a disk of size bytes.
 func New(size, sector int64, want []Want) (Table, error) {
 	t := Table{Disk: NewGUID()}
-	end := size - (arraySectors(sector)+1)*sector // of the usable part
+	end := size - (ArraySectors(sector)+1)*sector // of the usable part
 	at := int64(align)
 	for i, w := range want {
 		length := w.Size
@@ -121,7 +122,7 @@ func read(disk io.ReaderAt, size, sector, at int64) (Table, error) {
 	}
 	array := int64(binary.LittleEndian.Uint64(h[72:]))
 	if binary.LittleEndian.Uint32(h[80:]) != entries || binary.LittleEndian.Uint32(h[84:]) != entrySize ||
-		array < 1 || array > size/sector-arraySectors(sector) {
+		array < 1 || array > size/sector-ArraySectors(sector) {
 		return Table{}, ErrNone
 	}
 	all := make([]byte, entries*entrySize)
@@ -183,7 +184,7 @@ func (t Table) Write(disk io.WriterAt, size, sector int64) error {
 	if len(t.Partitions) > entries {
 		return fmt.Errorf("%d partitions, more than %d", len(t.Partitions), entries)
 	}
-	all := make([]byte, arraySectors(sector)*sector)
+	all := make([]byte, ArraySectors(sector)*sector)
 	for i, p := range t.Partitions {
 		p.encode(all[i*entrySize:])
 	}
@@ -194,7 +195,7 @@ func (t Table) Write(disk io.WriterAt, size, sector int64) error {
 	if _, err := disk.WriteAt(front.Bytes(), 0); err != nil {
 		return err
 	}
-	array := last - arraySectors(sector)
+	array := last - ArraySectors(sector)
 	if _, err := disk.WriteAt(append(all, t.header(all, sector, last, 1, array, last)...), array*sector); err != nil {
 		return err
 	}
@@ -210,8 +211,8 @@ func (t Table) header(all []byte, sector, own, other, array, last int64) []byte 
 	put.PutUint32(b[12:], headerSize)
 	put.PutUint64(b[24:], uint64(own))
 	put.PutUint64(b[32:], uint64(other))
-	put.PutUint64(b[40:], uint64(2+arraySectors(sector)))      // first usable sector
-	put.PutUint64(b[48:], uint64(last-arraySectors(sector)-1)) // last usable sector
+	put.PutUint64(b[40:], uint64(2+ArraySectors(sector)))      // first usable sector
+	put.PutUint64(b[48:], uint64(last-ArraySectors(sector)-1)) // last usable sector
 	copy(b[56:], t.Disk[:])
 	put.PutUint64(b[72:], uint64(array))
 	put.PutUint32(b[80:], entries)
