@@ -161,6 +161,8 @@ func (b *fakeBoots) Claim(m pools.MAC, nonce string, key []byte) error {
 	return nil
 }
 
+func (b *fakeBoots) Former(pools.MAC, string) string { return "pool before" }
+
 func (b *fakeBoots) Unclaimed(m pools.MAC, nonce string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -133,6 +133,9 @@ func (h *handler) serveConfig(rec *recorder, r *http.Request) error {
 		return broken(err, "the config of this node cannot be made, see the server's log")
 	}
 	c.Time, c.EventKey = time.Now(), h.server.Boots.EventKey(b.plan.MAC, b.nonce)
+	if plan.Gateway == "" { // boots of a gateway do not name its cluster
+		c.Tenant.Former = h.server.Boots.Former(b.plan.MAC, b.nonce)
+	}
 	return writeSealed(rec, b, "config", c)
 }
 

@@ -31,6 +31,9 @@ type Boots interface {
 	// EventKey returns the key with which the owner of a claimed boot signs its events;
 	// nil if there is none.
 	EventKey(mac pools.MAC, nonce string) []byte
+	// Former returns the tenant of the machine's boot before this one, as
+	// [pools.TenantName] names it; empty if it is not known.
+	Former(mac pools.MAC, nonce string) string
 	// Report records an event of the boot with its nonce. The error is [boots.ErrNonce]
 	// if there is no such boot, [boots.ErrUnsigned] without the signature that the boot
 	// needs, and [boots.ErrRepeated] for an event that was recorded before. With an empty

@@ -235,6 +235,11 @@ type Pool struct {
 	Broadcast     Broadcast `json:"broadcast,omitempty"` // default auto
 	Ignore        bool      `json:"ignore,omitempty"`    // its machines get no answer
 
+	// DiskChange is what becomes of the data on the disks of a machine that boots for another
+	// cluster, or without one for another pool, than before: it is erased, the boot ends with an
+	// error, or it is mounted. Default wipe.
+	DiskChange DiskChange `json:"diskChange,omitempty"`
+
 	// Authoritative is for catch-all pools. False: another server may know the unknown
 	// hardware, which then gets silence in place of a NAK. Default true.
 	Authoritative *bool `json:"authoritative,omitempty"`

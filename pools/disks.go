@@ -54,6 +54,15 @@ const (
 	DiskKeep   DiskChange = "keep"   // they are mounted with their data
 )
 
+// TenantName names the tenant whose data the disks of a node have: its cluster, or without one its
+// pool.
+func TenantName(cluster, pool string) string {
+	if cluster != "" {
+		return "cluster " + cluster
+	}
+	return "pool " + pool
+}
+
 // Kind returns the content of the partition.
 func (p Partition) Kind() Filesystem {
 	if p.Filesystem == "" {

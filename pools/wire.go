@@ -70,6 +70,7 @@ type NodeConfig struct {
 	Mounts            []Mount           `json:"mounts,omitempty"`
 	Disks             []Disk            `json:"disks,omitempty"`
 	Zram              Size              `json:"zram,omitempty"`
+	Tenant            DiskTenant        `json:"tenant,omitzero"`
 	Files             map[string]File   `json:"files,omitempty"` // without references; templates are rendered
 	Units             map[string]Unit   `json:"units,omitempty"`
 	Scripts           []NamedScript     `json:"scripts,omitempty"`  // sorted by stage and name; templates are rendered
@@ -81,6 +82,14 @@ type NodeConfig struct {
 	MaskUnits        []string           `json:"maskUnits,omitempty"`
 	RootPasswordHash string             `json:"rootPasswordHash,omitempty"` // secret: crypt(5)
 	Env              map[string]string  `json:"env,omitempty"`              // variables of the scripts
+}
+
+// DiskTenant is whom a node boots for, as far as its disks are concerned.
+type DiskTenant struct {
+	Name   string     `json:"name"`             // see [TenantName]
+	Former string     `json:"former,omitempty"` // tenant of the node's boot before; empty: the server does not know it
+	Key    []byte     `json:"key,omitempty"`    // secret of the tenant's nodes: proves the marks of its disks
+	Change DiskChange `json:"change"`           // what becomes of the data of another tenant
 }
 
 // NamedScript is a script ready to run.

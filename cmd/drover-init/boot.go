@@ -14,6 +14,7 @@ import (
 	"drover/node/client"
 	"drover/node/cmdline"
 	"drover/node/console"
+	"drover/node/disks"
 	"drover/node/kmod"
 	"drover/node/lldp"
 	"drover/node/nic"
@@ -49,6 +50,7 @@ type boot struct {
 
 	state   state.Boot // passed to the agent
 	config  pools.NodeConfig
+	storage *disks.Preparer
 	restore func() error // removes the temporary resolv.conf
 
 	step   boots.Step // in progress
@@ -81,6 +83,7 @@ func (b *boot) run(ctx context.Context) error {
 		{boots.StepConfig, b.fetchConfig, false},
 		{boots.StepConfig, b.setClock, false},
 		{boots.StepConfig, b.stage(pools.Initrd), false},
+		{boots.StepWipe, b.wipeDisks, false},
 		{boots.StepConfig, b.prepareDisks, false},
 		{boots.StepConfig, b.applyConfig, false},
 		{boots.StepConfig, b.limitTmpfs, false},

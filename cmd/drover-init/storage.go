@@ -5,13 +5,49 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"drover/node/disks"
 	"drover/node/kmod"
 	"drover/node/program"
 	"drover/node/rootfs"
 	"drover/pools"
+	"drover/pools/boots"
 )
+
+// disksOf returns what prepares the disks of the node. Modules are those of the image, and read
+// when a device needs one.
+func (b *boot) disksOf(memory rootfs.Memory) *disks.Preparer {
+	load := sync.OnceValue(b.imageModules)
+	t := b.config.Tenant
+	return &disks.Preparer{
+		System: disks.Linux{Say: b.say("disks")}, Node: b.config.Hostname, Sys: "/sys", Dev: "/dev", Root: "/", Shared: "/run/drover-disks",
+		Tenant: disks.Tenant{Name: t.Name, Former: t.Former, Key: t.Key, Change: t.Change},
+		Plug:   func() { disks.Plug("/sys", func(alias string) error { return load()(alias) }) },
+		Say:    b.say("disks"),
+		Tmpfs:  fmt.Sprintf("mode=0755,size=%d", memory.Available/2),
+		Extend: b.extend,
+		Erasing: func(line string) {
+			b.con.Printf("wipe", "%s", line)
+			b.rep.Report(boots.StepWipe, line)
+		},
+	}
+}
+
+// wipeDisks erases the disks of this node that have the data of another tenant, before anything
+// of a disk is mounted.
+func (b *boot) wipeDisks(ctx context.Context) error {
+	memory, err := rootfs.RAM()
+	if err != nil {
+		return err
+	}
+	b.storage = b.disksOf(memory)
+	done, err := b.storage.Change(ctx, b.config.Disks)
+	if err == nil && len(done) > 1 {
+		b.rep.Report(boots.StepWipe, strings.Join(done, "; "))
+	}
+	return err
+}
 
 // prepareDisks formats and mounts the disks of the config, before anything is written below
 // their mount points, and makes the compressed swap. systemd takes over what is mounted, in
@@ -26,10 +62,9 @@ func (b *boot) prepareDisks(ctx context.Context) error {
 		return err
 	}
 	load := b.imageModules()
-	system := disks.Linux{Say: b.say("disks")}
 	if b.config.Zram != "" {
 		_ = load("zram") // Zram reports that it is missing
-		n, err := system.Zram(b.config.Zram, memory.Total)
+		n, err := disks.Linux{Say: b.say("disks")}.Zram(b.config.Zram, memory.Total)
 		if err != nil {
 			b.warn("disks", fmt.Errorf("zram: %w; going on without", err))
 		} else {
@@ -43,13 +78,7 @@ func (b *boot) prepareDisks(ctx context.Context) error {
 			}
 		}
 	}
-	p := &disks.Preparer{
-		System: system, Node: b.config.Hostname, Sys: "/sys", Dev: "/dev", Root: "/", Shared: "/run/drover-disks",
-		Plug:  func() { disks.Plug("/sys", load) },
-		Say:   b.say("disks"),
-		Tmpfs: fmt.Sprintf("mode=0755,size=%d", memory.Available/2),
-	}
-	done, warnings, err := p.Prepare(ctx, b.config.Disks)
+	done, warnings, err := b.storage.Prepare(ctx, b.config.Disks)
 	for _, line := range done {
 		b.con.Printf("disks", "%s", line)
 	}

@@ -67,7 +67,7 @@ func (k Maker) Make(ctx context.Context, p *resolve.Plan) (pools.NodeConfig, err
 		MaskUnits:         p.MaskUnits,
 		Env:               p.Env,
 	}
-	errs := []error{m.scripts(&c), m.files(&c), m.network(&c), m.cron(&c), m.password(&c), m.hostKey(&c), m.gateway(&c)}
+	errs := []error{m.tenant(&c), m.scripts(&c), m.files(&c), m.network(&c), m.cron(&c), m.password(&c), m.hostKey(&c), m.gateway(&c)}
 	m.resolver(&c)
 	m.environment(&c)
 	if m.total > maxTotal {

@@ -2,6 +2,7 @@ package disks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -31,7 +32,12 @@ type machine struct {
 	fail   string   // the begin of a step that fails
 	plugs  int
 	node   string
+	tenant Tenant
 	answer time.Duration
+	wait   time.Duration // 0: 300 ms
+	chunk  int64
+	cut    func(stage string) error
+	ways   []way
 	plug   func()            // called before each scan
 	while  map[string]func() // called in a step that begins so
 }
@@ -104,15 +110,19 @@ func (m *machine) SwapOn(device string, _ int) error { return m.do("swapon %s", 
 func (m *machine) prepare(want ...pools.Disk) (done []string, warnings string, err error) {
 	m.t.Helper()
 	m.did = nil
-	p := &Preparer{
-		System: m, Node: m.node, Sys: filepath.Join(m.dir, "sys"), Dev: filepath.Join(m.dir, "dev"), Root: filepath.Join(m.dir, "root"), Shared: filepath.Join(m.dir, "run"),
-		Plug: m.plugIn, Say: m.t.Logf, Tmpfs: "size=1", Wait: 300 * time.Millisecond, Interval: time.Millisecond, Answer: m.answer,
-	}
+	p := m.preparer()
 	done, all, err := p.Prepare(m.t.Context(), want)
 	for _, w := range all {
 		warnings += w.Error() + "\n"
 	}
 	return done, warnings, err
+}
+
+func (m *machine) preparer() *Preparer {
+	return &Preparer{
+		System: m, Node: m.node, Tenant: m.tenant, cut: m.cut, ways: m.ways, Sys: filepath.Join(m.dir, "sys"), Dev: filepath.Join(m.dir, "dev"), Root: filepath.Join(m.dir, "root"), Shared: filepath.Join(m.dir, "run"),
+		Plug: m.plugIn, Say: m.t.Logf, Tmpfs: "size=1", chunk: m.chunk, Wait: cmp.Or(m.wait, 300*time.Millisecond), Interval: time.Millisecond, Answer: m.answer,
+	}
 }
 
 func (m *machine) plugIn() {

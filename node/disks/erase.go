@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ func (p *Preparer) erase(ctx context.Context, d disk) (string, error) {
 		return "", err
 	}
 	p.erasing(fmt.Sprintf("/dev/%s: erasing the data of %s", d.name, d.due))
-	e := &eraser{f: f, disk: d, cut: p.cut, progress: p.progress(d, start)}
+	e := &eraser{f: f, disk: d, chunk: cmp.Or(p.chunk, chunk), cut: p.cut, progress: p.progress(d, start)}
 	did, err := e.run(ctx, p.Node, p.eraseWays())
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", err
@@ -148,6 +149,7 @@ type eraser struct {
 	f        *os.File
 	disk     disk
 	progress func(done int64)
+	chunk    int64                    // bytes from one report of progress to the next
 	cut      func(stage string) error // for tests: the power fails
 	marked   []byte                   // the block of the mark that says so
 }

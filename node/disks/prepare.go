@@ -61,8 +61,11 @@ type Preparer struct {
 	lock     sync.Mutex
 	extended time.Time
 
-	ways []way                    // for tests: the ways to erase a disk
-	cut  func(stage string) error // for tests: an error is a loss of power before a write
+	// For tests: the ways to erase a disk, the bytes between two reports, and the loss of power
+	// before a write, which is an error.
+	ways  []way
+	chunk int64
+	cut   func(stage string) error
 }
 
 // Prepare formats and mounts the disks, and returns one line about each that is in use, and

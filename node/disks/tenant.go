@@ -57,8 +57,10 @@ func (d *disk) judgeUnmarked(t Tenant) {
 	named := d.table.Disk[7]>>4 == markedVersion
 	switch {
 	case !d.done: // it has no file systems yet
-	case !named || t.Former == "":
+	case !named: // an operator freed it for any node, or root on a node did
 		d.foreign = fmt.Errorf("it has no mark of a tenant, and nothing says whose its data is ("+keepOnce+")", d.name)
+	case t.Former == "": // no boot may pass that makes this tenant the one before
+		d.stop = fmt.Errorf("an earlier version of drover formatted it, and the server does not know for whom this node booted last; "+keepOnce, d.name)
 	case t.Former == t.Name: // it is marked when it is mounted
 	case t.Change == pools.DiskRefuse:
 		d.stop = fmt.Errorf("it has no mark of a tenant, and this node, which boots for %s with diskChange: refuse, booted for %s before; "+keepOnce, t.Name, t.Former, d.name)

@@ -38,7 +38,7 @@ const chunk = 256 << 20
 
 // inChunks calls do for the parts of the disk behind the table.
 func (e *eraser) inChunks(ctx context.Context, do func(at, n int64) error) error {
-	for at := int64(firstPartition); at < e.end(); at += chunk {
+	for at := int64(firstPartition); at < e.end(); at += e.chunk {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (e *eraser) inChunks(ctx context.Context, do func(at, n int64) error) error
 				return err
 			}
 		}
-		n := min(chunk, e.end()-at)
+		n := min(e.chunk, e.end()-at)
 		if err := do(at, n); err != nil {
 			return err
 		}

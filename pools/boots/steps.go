@@ -17,6 +17,7 @@ const (
 	StepNetwork  Step = "network"
 	StepQueued   Step = "queued"
 	StepImage    Step = "image"
+	StepWipe     Step = "wipe"
 	StepConfig   Step = "config"
 	StepSwitch   Step = "switch-root"
 	StepOnline   Step = "online"
@@ -59,6 +60,7 @@ var steps = [...]StepInfo{
 	{StepNetwork, ByNode, "cmd/drover-init", "address configured", false},
 	{StepQueued, ByNode, "cmd/drover-init", "waiting for its turn to fetch the root image", true},
 	{StepImage, ByNode, "cmd/drover-init", "root image in RAM, digest verified", false},
+	{StepWipe, ByNode, "cmd/drover-init", "disks with the data of another tenant are erased", true},
 	{StepConfig, ByNode, "cmd/drover-init", "config applied", false},
 	{StepSwitch, ByNode, "cmd/drover-init", "about to start the init of the root image", false},
 	{StepOnline, ByNode, "cmd/drover-init", "join agent runs in the root image", false},

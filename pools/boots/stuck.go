@@ -63,8 +63,8 @@ func MarkStuck(records []Record, now time.Time) []Record {
 		if usual > 0 {
 			limit = max(limitFactor*usual, minLimit)
 		}
-		if last.Step == StepQueued {
-			limit = max(limit, queuedLimit) // its turn comes when others are done
+		if last.Step == StepQueued || last.Step == StepWipe {
+			limit = max(limit, queuedLimit) // its turn comes when others are done; large disks take long
 		}
 		if now.Sub(last.Time) > limit {
 			r.Stuck = &Stuck{After: last.Step, Since: last.Time, Usual: pools.Duration(usual), Limit: pools.Duration(limit)}

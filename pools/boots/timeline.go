@@ -16,7 +16,7 @@ const (
 
 // reach adds an event to the timeline. It returns the item and reports whether it is
 // new: a step that was reached before adds nothing, nor does an error that repeats
-// the last one.
+// the last one. An erase of disks reports how far it is.
 func (r *Record) reach(e Event, now time.Time) (StepTime, bool) {
 	step := StepTime{
 		Step: e.Step, Time: now.UTC(),
@@ -35,10 +35,22 @@ func (r *Record) reach(e Event, now time.Time) (StepTime, bool) {
 		r.Error = ""
 	}
 	if _, again := r.Reached(e.Step); again {
-		return step, false
+		return step, e.Step == StepWipe && r.replace(step)
 	}
 	r.append(step)
 	return step, true
+}
+
+// replace puts a new report of a step that goes on for long in the place of the one before, unless it
+// says the same. It reports whether it did.
+func (r *Record) replace(s StepTime) bool {
+	i := slices.IndexFunc(r.Steps, func(o StepTime) bool { return o.Step == s.Step && o.Error == "" })
+	if r.Steps[i].Detail == s.Detail {
+		return false
+	}
+	r.Steps = slices.Clone(r.Steps) // readers share the old slice
+	r.Steps[i] = s
+	return true
 }
 
 // failing returns the step of the last error.

@@ -107,6 +107,9 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	if p.Broadcast != "" {
 		c.report(path+".broadcast", about, oneOf("broadcast", string(p.Broadcast), string(pools.BroadcastAuto), string(pools.BroadcastAlways)))
 	}
+	if p.DiskChange != "" {
+		c.report(path+".diskChange", about, oneOf("diskChange", string(p.DiskChange), string(pools.DiskWipe), string(pools.DiskRefuse), string(pools.DiskKeep)))
+	}
 	c.match(path+".match", about, p.Match)
 	if !p.CatchAll && !p.Match.IsZero() {
 		c.failf(path+".match", "add catchall: true, or give the match to a node", "%s: only a catch-all pool has a match", about)

@@ -82,6 +82,8 @@ type Plan struct {
 
 	Broadcast bool `json:"broadcast,omitempty"` // DHCP answers are broadcast
 
+	DiskChange pools.DiskChange `json:"diskChange,omitempty"` // see [pools.Pool.DiskChange]; empty: wipe
+
 	// Yields reports that another server may know the machine: it gets silence in place
 	// of a NAK, see [pools.Pool.Authoritative].
 	Yields bool `json:"yields,omitempty"`

@@ -156,7 +156,7 @@ func (f *Farm) plan(e *entry, q Query, matched string, l *pools.Lease) *Plan {
 	p := &Plan{
 		Node: e.name, MAC: q.MAC, MACs: e.macs, Matched: matched,
 		Pool: pool.Name, CatchAll: e.catchall, Cluster: pool.Cluster, Image: pool.Image,
-		Address: e.own(q.IPv6, q.MAC), Address6: e.own(true, q.MAC), Broadcast: pool.Broadcast == pools.BroadcastAlways,
+		Address: e.own(q.IPv6, q.MAC), Address6: e.own(true, q.MAC), Broadcast: pool.Broadcast == pools.BroadcastAlways, DiskChange: pool.DiskChange,
 		Options: e.options, Options6: e.options6, Settings: e.profile.Settings,
 		Advertised: f.advertisedTo(e, &q, l),
 		farm:       f, entry: e, query: q,
