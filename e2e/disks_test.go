@@ -139,7 +139,7 @@ func foreignTable(t *testing.T, size int64) string {
 // host's mkfs.ext4.
 func disksImage(t *testing.T, b *site.Built) {
 	t.Helper()
-	root := tinyTree(t, "nvme", "ext4", "crc32c_generic", "zram", "lzo_rle", "lzo")
+	root := tinyTree(t, "nvme", "virtio_blk", "virtio_scsi", "sd_mod", "ext4", "crc32c_generic", "zram", "lzo_rle", "lzo")
 	mkfs, err := exec.LookPath("mkfs.ext4")
 	if err != nil {
 		fixture.Missing(t, "mkfs.ext4 (package e2fsprogs)")

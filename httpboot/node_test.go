@@ -97,6 +97,7 @@ func TestConfig(t *testing.T) {
 			{Name: "b", Stage: pools.Online, Run: "#!/bin/sh\necho b\n"},
 		},
 		Join: true, EventKey: eventKey(n.nonce),
+		Tenant: pools.DiskTenant{Name: "cluster tenant-a", Former: "pool before", Change: pools.DiskWipe},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

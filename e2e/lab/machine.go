@@ -65,7 +65,7 @@ type Machine struct {
 	IPv6     bool     // UEFI: by PXE over IPv6 alone
 	NICs     []NIC    // in the order of their slots, and of booting
 	Medium   string   // file of a boot medium in a USB drive, a CD when its name ends in .iso; it boots before all cards
-	Disks    []Disk   // NVMe disks beside the first disk, which is empty
+	Disks    []Disk   // disks beside the first disk, which is empty
 	Memory   int      // MB; default 1280
 	CPUs     int      // default 1
 	CPU      string   // QEMU's name of its kind; default: a plain x86-64 of 2006
@@ -74,11 +74,22 @@ type Machine struct {
 	DMI      []string // structures as QEMU's -smbios takes them: type=3,serial=CH1
 }
 
-// Disk is an NVMe disk.
+// Disk is a disk.
 type Disk struct {
 	File   string // its content
 	Serial string
+	Bus    Bus // default NVMe
+	Rate   int // bytes that it writes in a second; default: no limit
 }
+
+// Bus is how a disk is connected.
+type Bus string
+
+// The buses beside NVMe.
+const (
+	SCSI   Bus = "scsi"
+	Virtio Bus = "virtio"
+)
 
 // Kernel is a kernel that QEMU starts, without firmware and network.
 type Kernel struct {
@@ -166,7 +177,7 @@ func (m Machine) args(f files) []string {
 			args = append(args, "-fw_cfg", "name=opt/org.tianocore/"+v+"PXESupport,string=n")
 		}
 	}
-	return slices.Concat(args, m.Kernel.args(), m.drive(), m.nvme(), m.cards(f.taps))
+	return slices.Concat(args, m.Kernel.args(), m.drive(), m.disks(), m.cards(f.taps))
 }
 
 // drive returns the part of QEMU's command line that has the boot medium. An
@@ -185,12 +196,18 @@ func (m Machine) drive() []string {
 	}
 }
 
-// nvme returns the part of QEMU's command line that has the NVMe disks.
-func (m Machine) nvme() (args []string) {
+// disks returns the part of QEMU's command line that has the disks.
+func (m Machine) disks() (args []string) {
+	if slices.ContainsFunc(m.Disks, func(d Disk) bool { return d.Bus == SCSI }) {
+		args = append(args, "-device", "virtio-scsi-pci")
+	}
 	for i, d := range m.Disks {
-		args = append(args,
-			"-drive", fmt.Sprintf("if=none,id=nvme%d,format=raw,file=%s", i, d.File),
-			"-device", fmt.Sprintf("nvme,drive=nvme%d,serial=%s", i, d.Serial))
+		device := map[Bus]string{"": "nvme", SCSI: "scsi-hd", Virtio: "virtio-blk-pci"}[d.Bus]
+		drive := fmt.Sprintf("if=none,id=d%d,format=raw,file=%s", i, d.File)
+		if d.Rate > 0 {
+			drive += fmt.Sprintf(",throttling.bps-write=%d", d.Rate)
+		}
+		args = append(args, "-drive", drive, "-device", fmt.Sprintf("%s,drive=d%d,serial=%s", device, i, d.Serial))
 	}
 	return args
 }

@@ -50,8 +50,14 @@ func TestMachineArgs(t *testing.T) {
 		{
 			"an NVMe disk, in a chassis",
 			Machine{Name: "n", Disks: []Disk{{File: "/lab/nvme", Serial: "S1"}}, DMI: []string{"type=3,serial=CH1"}},
-			[]string{"-smbios type=3,serial=CH1", "-drive if=none,id=nvme0,format=raw,file=/lab/nvme -device nvme,drive=nvme0,serial=S1"},
+			[]string{"-smbios type=3,serial=CH1", "-drive if=none,id=d0,format=raw,file=/lab/nvme -device nvme,drive=d0,serial=S1"},
 			"usb-storage",
+		},
+		{
+			"a slow SCSI disk",
+			Machine{Name: "n", Disks: []Disk{{File: "/lab/sda", Serial: "S1", Bus: SCSI, Rate: 1000}}},
+			[]string{"-device virtio-scsi-pci -drive if=none,id=d0,format=raw,file=/lab/sda,throttling.bps-write=1000 -device scsi-hd,drive=d0,serial=S1"},
+			"nvme",
 		},
 		{
 			"Secure Boot",

@@ -20,7 +20,8 @@ func (t *Table) Former(mac pools.MAC, nonce string) string {
 	own := b.Record.tenant()
 	for _, before := range slices.Backward(t.byMAC[mac][:at]) {
 		r := &before.Record
-		_, reached := r.Reached(StepConfig)
+		last, _ := r.Furthest()
+		reached := last.Step.Rank() >= StepConfig.Rank()
 		switch {
 		case reached:
 			return r.tenant()

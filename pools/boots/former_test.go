@@ -22,9 +22,9 @@ func TestFormer(t *testing.T) {
 		{"no boot before", nil, ""},
 		{"the same tenant", []past{{"a", boots.StepConfig}}, "pool a"},
 		{"another", []past{{"a", boots.StepConfig}, {"b", boots.StepOnline}}, "pool b"},
-		{"its own boots have failed since", []past{{"a", boots.StepConfig}, {"a", boots.StepImage}, {"a", boots.StepKernel}}, "pool a"},
+		{"its own boots have failed since", []past{{"a", boots.StepConfig}, {"a", boots.StepImage}, {"a", boots.StepInit}}, "pool a"},
 		{"they failed, and another's was before", []past{{"b", boots.StepConfig}, {"a", boots.StepImage}}, "pool b"},
-		{"another's is not known to have applied its config", []past{{"a", boots.StepConfig}, {"b", boots.StepKernel}}, ""},
+		{"another's is not known to have applied its config", []past{{"a", boots.StepConfig}, {"b", boots.StepNetwork}}, ""},
 		{"nor one that claimed its boot", []past{{"a", boots.StepConfig}, {"b", boots.StepWipe}, {"a", boots.StepInit}}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
