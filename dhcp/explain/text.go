@@ -84,12 +84,7 @@ func Rows(p *resolve.Plan) []Row {
 	if p.Subnet.Domain != "" {
 		subnet += " domain " + p.Subnet.Domain
 	}
-	if p.Broadcast {
-		rows = append(rows, Row{Field: "broadcast", Value: "always"})
-	}
-	if p.Yields {
-		rows = append(rows, Row{Field: "authoritative", Value: "false"})
-	}
+	rows = append(rows, poolRows(p)...)
 	rows = append(rows,
 		Row{Field: "subnet", Value: subnet},
 		Row{Field: "lease", Value: p.Lease.String()},
@@ -108,6 +103,20 @@ func Rows(p *resolve.Plan) []Row {
 		rows = append(rows, Row{Field: field, Value: unasked(strings.TrimSpace(o.Name+" "+o.Text), o.Forced)})
 	}
 	return append(rows, settingRows(&p.Settings)...)
+}
+
+// poolRows returns what the pool sets beside tags, where it is not the default.
+func poolRows(p *resolve.Plan) (rows []Row) {
+	if p.Broadcast {
+		rows = append(rows, Row{Field: "broadcast", Value: "always"})
+	}
+	if p.DiskChange != "" {
+		rows = append(rows, Row{Field: "diskChange", Value: string(p.DiskChange)})
+	}
+	if p.Yields {
+		rows = append(rows, Row{Field: "authoritative", Value: "false"})
+	}
+	return rows
 }
 
 // unasked marks the value of an option that clients get unasked.

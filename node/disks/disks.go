@@ -1,8 +1,9 @@
 // Package disks finds, formats and mounts the disks of a node's config, before the node's
 // own init starts: [Preparer].
 //
-// A disk is written to only if it is empty, or if drover has formatted it for this node and
-// under the same name: that is in its partition table ([mark], [newGUID]). Everything else is
+// A disk is written to only if it is empty, or if drover has formatted it for this node: that is in
+// its partition table ([mark], [newGUID]), with the name under which it is mounted. Between tenants
+// of the node it is erased ([tenantMark], [Preparer.Change]). Everything else is
 // reported and stays as it is, and a tmpfs takes the place of its file systems.
 package disks
 

@@ -40,15 +40,24 @@ func (d *disk) judge(node string, t Tenant) {
 	case m.Tenant == t.Name && m.isProved(t.Key):
 	case m.Node != node:
 		d.foreign = fmt.Errorf("it has the data of %s, from node %q, and this node boots for %s ("+keepOnce+")", m.Tenant, m.Node, t.Name, d.name)
-	case m.Tenant == t.Name:
-		d.stop = fmt.Errorf("its mark names this node and %s, and is not made with the key of %s: the server's nodes.key was replaced, or someone forged the mark; "+keepOnce, t.Name, t.Name, d.name)
 	case !d.bears(*m):
 		d.stop = fmt.Errorf("it has the data of %s and a mark that was copied from another disk; remove the disk, or "+keepOnce, m.Tenant, d.name)
-	case t.Change == pools.DiskRefuse:
-		d.stop = fmt.Errorf("it has the data of %s, and this node boots for %s, with diskChange: refuse; move the node back, or boot once with diskChange: wipe to erase the disk, or keep to use its data", m.Tenant, t.Name)
+	case m.Tenant != t.Name:
+		d.change(m.Tenant, t)
+	case t.Former != "" && t.Former != t.Name: // the tenant before has made the mark
+		d.change(t.Former, t)
 	default:
-		d.due = m.Tenant
+		d.stop = fmt.Errorf("its mark names this node and %s, and is not made with the key of %s: the server's nodes.key was replaced, or someone forged the mark; "+keepOnce, t.Name, t.Name, d.name)
 	}
+}
+
+// change decides on a disk of this node that has the data of another tenant.
+func (d *disk) change(from string, t Tenant) {
+	if t.Change == pools.DiskRefuse {
+		d.stop = fmt.Errorf("it has the data of %s, and this node boots for %s, with diskChange: refuse; move the node back, or boot once with diskChange: wipe to erase the disk, or keep to use its data", from, t.Name)
+		return
+	}
+	d.due = from
 }
 
 // judgeUnmarked decides on a disk that an earlier version of drover formatted. Its data is of the
@@ -62,10 +71,8 @@ func (d *disk) judgeUnmarked(t Tenant) {
 	case t.Former == "": // no boot may pass that makes this tenant the one before
 		d.stop = fmt.Errorf("an earlier version of drover formatted it, and the server does not know for whom this node booted last; "+keepOnce, d.name)
 	case t.Former == t.Name: // it is marked when it is mounted
-	case t.Change == pools.DiskRefuse:
-		d.stop = fmt.Errorf("it has no mark of a tenant, and this node, which boots for %s with diskChange: refuse, booted for %s before; "+keepOnce, t.Name, t.Former, d.name)
 	default:
-		d.due = t.Former
+		d.change(t.Former, t)
 	}
 }
 

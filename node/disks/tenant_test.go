@@ -158,7 +158,7 @@ func TestNeverErased(t *testing.T) {
 		{"a USB stick with a copy", func(m *machine) { m.write("sys/block/"+blank+"/removable", "1") }, tenantB, false, "this machine has no disk"},
 		{"unmarked, of a tenant that nobody knows", func(m *machine) { m.writeAt(blank, make([]byte, markBlock), markAt) }, tenantB, true, "the server does not know for whom this node booted last"},
 		{"unmarked and freed for any", func(m *machine) { free(m); m.writeAt(blank, make([]byte, markBlock), markAt) }, Tenant{Name: tenantB.Name, Former: tenantB.Name, Change: pools.DiskWipe}, false, "it has no mark of a tenant"},
-		{"unmarked, of another tenant, and refuse", func(m *machine) { m.writeAt(blank, make([]byte, markBlock), markAt) }, Tenant{Name: tenantB.Name, Former: tenantA.Name, Change: pools.DiskRefuse}, true, "booted for cluster a before"},
+		{"unmarked, of another tenant, and refuse", func(m *machine) { m.writeAt(blank, make([]byte, markBlock), markAt) }, Tenant{Name: tenantB.Name, Former: tenantA.Name, Change: pools.DiskRefuse}, true, "it has the data of cluster a, and this node boots for cluster b, with diskChange: refuse"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := used(t, blank)
@@ -300,6 +300,18 @@ func TestUnmarked(t *testing.T) {
 	m := used(t, blank) // a server that names no tenant: as before
 	if _, done, warnings, err := m.boot(Tenant{}, data); err != nil || warnings != "" || len(done) != 1 {
 		t.Errorf("got %q, %q, %v", done, warnings, err)
+	}
+}
+
+// TestForged: where the server knows that another tenant booted before, a mark that this tenant did not
+// make keeps nobody's data, and costs this tenant no boot.
+func TestForged(t *testing.T) {
+	m := used(t, blank)
+	m.remark(blank, func(k *tenantMark) { k.Tenant = tenantB.Name; k.Proof = k.prove(tenantA.Key) })
+	to := tenantB
+	to.Former = tenantA.Name
+	if erased, done, _, err := m.boot(to, data); err != nil || len(erased) != 1 || len(done) != 1 || bytes.Contains(m.content(blank), []byte(secret)) {
+		t.Errorf("got %q, %q, %v", erased, done, err)
 	}
 }
 

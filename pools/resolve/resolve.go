@@ -311,6 +311,9 @@ func (p *Plan) Why() Why {
 	if p.Broadcast {
 		why["broadcast"] = f.at(pool + ".broadcast")
 	}
+	if p.DiskChange != "" {
+		why["diskChange"] = f.at(pool + ".diskChange")
+	}
 	if p.Yields {
 		why["authoritative"] = f.at(pool + ".authoritative")
 	}

@@ -106,7 +106,7 @@ func otherMachine(old, next *pools.NodeInfo) bool {
 
 // boots reports whether two plans of a node boot the same.
 func (k *comparer) boots(x, y *resolve.Plan, old, next *pools.NodeInfo) bool {
-	return x.Image == y.Image && x.Pool == y.Pool && x.Lease == y.Lease && x.Broadcast == y.Broadcast && x.Boot == y.Boot &&
+	return x.Image == y.Image && x.Pool == y.Pool && x.Lease == y.Lease && x.Broadcast == y.Broadcast && x.DiskChange == y.DiskChange && x.Boot == y.Boot &&
 		slices.Equal(old.MACs, next.MACs) && old.Match == next.Match &&
 		x.Address.IsValid() == y.Address.IsValid() && x.Address6.IsValid() == y.Address6.IsValid() &&
 		reflect.DeepEqual(x.Subnet, y.Subnet) && k.sameSettings(x, y) && k.sameOptions(x, y)
