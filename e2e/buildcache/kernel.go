@@ -12,7 +12,7 @@ import (
 // network: two thirds of the size.
 var unbooted = []string{
 	"sound", "drivers/gpu", "drivers/media", "drivers/staging", "drivers/iio", "drivers/infiniband", "drivers/isdn",
-	"drivers/scsi", "drivers/usb", "drivers/md", "drivers/input", "drivers/hid", "drivers/bluetooth", "drivers/net/wireless",
+	"drivers/scsi/lpfc", "drivers/scsi/qla2xxx", "drivers/scsi/bfa", "drivers/scsi/aic7xxx", "drivers/scsi/qla4xxx", "drivers/usb", "drivers/md", "drivers/input", "drivers/hid", "drivers/bluetooth", "drivers/net/wireless",
 	"net/bluetooth", "net/mac80211", "net/netfilter", "net/sched", "fs/btrfs", "fs/xfs", "fs/ocfs2", "fs/gfs2", "fs/ceph",
 }
 

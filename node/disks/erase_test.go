@@ -20,8 +20,8 @@ func TestPowerFails(t *testing.T) {
 	var stages []string
 	count := used(t, blank)
 	count.cut = func(stage string) error { stages = append(stages, stage); return nil }
-	count.ways, count.chunk = plain(), 2<<20
-	if _, _, _, err := count.boot(tenantB, data); err != nil || len(stages) < 13 {
+	count.ways, count.chunk = plain(), 4<<20
+	if _, _, _, err := count.boot(tenantB, data); err != nil || len(stages) < 9 {
 		t.Fatalf("got %v, %q", err, stages)
 	}
 	keep := tenantB

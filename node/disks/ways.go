@@ -152,7 +152,7 @@ func nvmeCryptoErase(_ context.Context, e *eraser) error {
 	e.progress(0)
 	c := nvmeCommand{opcode: nvmeFormat, nsid: uint32(nsid), cdw10: cdw10, timeoutMs: nvmeFormatTime}
 	if err := c.run(fd); err != nil {
-		return fmt.Errorf("Format NVM: %w", err)
+		return fmt.Errorf("format NVM: %w", err)
 	}
 	e.progress(e.disk.size)
 	return nil
@@ -183,7 +183,7 @@ func nvmeIdentifyPage(fd uintptr, nsid, page uint32) ([]byte, error) {
 	err := c.run(fd)
 	runtime.KeepAlive(b)
 	if err != nil {
-		return nil, fmt.Errorf("Identify: %w", err)
+		return nil, fmt.Errorf("identify the controller: %w", err)
 	}
 	return b, nil
 }
