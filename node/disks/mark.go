@@ -78,8 +78,13 @@ func decodeMark(b []byte) (*tenantMark, error) {
 	var m tenantMark
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	if d.Decode(&m) != nil || d.More() || m.Node == "" || m.Tenant == "" || m.Disk == "" {
+	if d.Decode(&m) != nil || d.More() {
 		return nil, errDamaged
+	}
+	for _, s := range []string{m.Node, m.Tenant, m.Disk, m.Proof} { // they are printed
+		if s == "" || strings.Trim(s, " -.0123456789abcdefghijklmnopqrstuvwxyz") != "" {
+			return nil, errDamaged
+		}
 	}
 	return &m, nil
 }
