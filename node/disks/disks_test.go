@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ const size = 17 << 20
 // machine is a machine with disks that are files.
 type machine struct {
 	t      *testing.T
+	mu     sync.Mutex // disks are erased at the same time
 	dir    string
 	did    []string // what was done to the system
 	fail   string   // the begin of a step that fails
@@ -72,7 +74,9 @@ func (m *machine) write(path, text string) {
 
 func (m *machine) do(format string, args ...any) error {
 	step := strings.ReplaceAll(fmt.Sprintf(format, args...), m.dir, "")
+	m.mu.Lock()
 	m.did = append(m.did, step)
+	m.mu.Unlock()
 	for begin, do := range m.while {
 		if strings.HasPrefix(step, begin) {
 			do()
