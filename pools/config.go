@@ -64,6 +64,9 @@ type Server struct {
 	// Retire is how long a node that the config has lost keeps its name, its boots and its
 	// addresses; 0: not at all. Default 24h. It takes effect without a restart.
 	Retire *Retention `json:"retire,omitempty"`
+	// Brake holds a change of the config file that removes, moves or re-addresses many nodes, until
+	// an operator has said yes. It takes effect without a restart.
+	Brake Brake `json:"brake,omitzero"`
 	// AdminKubeconfig is the kubeconfig of the cluster that has the Secrets of
 	// secretRef. The path is relative to the config file. Default: the cluster that
 	// drover runs in.

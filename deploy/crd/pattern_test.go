@@ -19,6 +19,7 @@ func TestPatterns(t *testing.T) {
 		reflect.TypeFor[pools.Range]():     {"", "10.28.72.10-10.28.72.250", " 10.28.72.10 -\t10.28.72.250 ", "fd00::10-fd00::ff"},
 		reflect.TypeFor[pools.Prefixes]():  {"10.244.0.0/16", " 10.244.0.0/16 , fd00:244::/56\n", "fd00::ffff:10.0.0.0/112", "10.0.0.0/8,10.1.0.0/16,10.2.0.0/16"},
 		reflect.TypeFor[pools.Address32](): {"0x00080000", "0xABCDEF"},
+		reflect.TypeFor[pools.Share]():     {"2%", "0.5%", "100%", "99.99%"},
 	}
 	for typ, pattern := range crd.Patterns() {
 		matches := regexp.MustCompile(pattern).MatchString

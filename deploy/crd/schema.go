@@ -76,6 +76,7 @@ var texts = map[reflect.Type]Schema{
 	reflect.TypeFor[pools.Arch]():      {IntOrString: true},
 	reflect.TypeFor[pools.Retention](): {IntOrString: true},
 	reflect.TypeFor[pools.Seconds]():   {Type: "integer", Minimum: new(0), Maximum: new(3600)},
+	reflect.TypeFor[pools.Share]():     {Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,2})?%$`},
 	reflect.TypeFor[pools.Secret]():    {Type: "string"},
 	reflect.TypeFor[pools.Tree]():      {Type: "object", AnyFields: true},
 }

@@ -90,6 +90,7 @@ func (c *checker) defaults() {
 	defaults.Set(&s.MaxConcurrentImages, 64)
 	defaults.Set(&s.Grace, pools.Duration(30*time.Second))
 	setRetire(s)
+	setBrake(&s.Brake)
 	access.SetDefaults(s)
 	for i := range c.cfg.Chassis {
 		ch := &c.cfg.Chassis[i]
@@ -186,6 +187,7 @@ func (c *checker) nodeFacing(s *pools.Server) {
 		c.failf("server.maxConcurrentImages", "64 suits most networks", "server.maxConcurrentImages %d is not from 1 to 65536", n)
 	}
 	c.retire()
+	c.brake()
 	if g := time.Duration(s.Grace); g < time.Second || g > time.Hour {
 		c.failf("server.grace", "30s, or up to 1h for long transfers", "server.grace %s is not from 1s to 1h", s.Grace)
 	}

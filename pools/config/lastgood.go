@@ -69,6 +69,24 @@ func (s Source) lastGood() (*include.Text, error) {
 	return include.OfCopy(s.File, data)
 }
 
+// lastText returns the text of the copy; nil if there is none of this file, or the disk hangs.
+func (s Source) lastText() *include.Text {
+	read := make(chan *include.Text, 1)
+	go func() {
+		text, err := s.lastGood()
+		if err != nil {
+			text = nil // the server goes on without it, and writes another
+		}
+		read <- text
+	}()
+	select {
+	case text := <-read:
+		return text
+	case <-time.After(copyPatience):
+		return nil
+	}
+}
+
 // keep makes the copy. The text may have secrets. A disk that hangs gets it later.
 func (l *Live) keep(text *include.Text) error {
 	if l.source.Copy == "" {
@@ -87,6 +105,9 @@ type Status struct {
 	Since   time.Time     // when a content of the file last came into force; zero if it never did
 	Digest  string        // of that content, see [include.Text.Digest]
 	Text    *include.Text // in force; after a start from the copy, that of the copy
+
+	// Held is the content of the file, if it has no mistake and is not in force; nil if it is.
+	Held *pools.HeldConfig
 }
 
 // newStatus is the status after a text came into force.

@@ -11,7 +11,6 @@ import (
 	"drover/internal/atomicfile"
 	"drover/pools"
 	"drover/pools/config/access"
-	"drover/pools/config/compare"
 	"drover/pools/config/declared"
 	"drover/pools/config/include"
 	"drover/pools/resolve"
@@ -63,6 +62,7 @@ type Live struct {
 	status   atomic.Pointer[Status]
 	watch    atomic.Pointer[include.Watch] // of the files as they were read last
 	retired  retirement
+	last     *include.Text // at the start, in force when the last server ended; nil: none is known
 }
 
 // NewLive reads the config of source and the nodes of store. If the file is refused, the copy
@@ -72,10 +72,13 @@ func NewLive(source Source, store NodeStore, last ...*declared.Object) (*Live, e
 	l := &Live{source: source, store: store, desired: last}
 	l.copy.Path, l.copy.Mode, l.copy.Patience = source.Copy, 0o600, copyPatience
 	l.choice.Store(&declared.Choice{InForce: last})
+	l.last = source.lastText()
 	if nodes, err := store.Nodes(); err == nil {
 		l.retired.before = l.farmBefore(nodes)
 	}
-	return l, l.Reload()
+	err := l.Reload()
+	l.last = nil
+	return l, err
 }
 
 // Farm returns the farm in force.
@@ -95,9 +98,10 @@ func (l *Live) Watch() *include.Watch { return l.watch.Load() }
 
 // Reload reads the config file again. The ports in URLs stay those of the start, because
 // the listeners do not change before a restart. A file that is in conflict with objects in
-// force is an error, except at the start: then the file counts.
+// force is an error, except at the start: then the file counts. A change that server.brake holds
+// is none, see [Status.Held].
 func (l *Live) Reload() error {
-	_, _, _, err := l.reload()
+	_, err := l.ReloadSized("")
 	return err
 }
 
@@ -105,27 +109,25 @@ func (l *Live) Reload() error {
 type Reloaded struct {
 	Before, After string // digests of the content in force
 	Size          pools.ChangeSize
+	Text          *include.Text     // in force
+	Held          *pools.HeldConfig // the content of the file, if it is not in force
 }
 
-// ReloadSized is [Live.Reload], and returns what it has changed.
-func (l *Live) ReloadSized() (r Reloaded, err error) {
-	before, after, r, err := l.reload()
-	if err == nil && before != nil {
-		r.Size = compare.Farms(before, after).Size() // without the lock: no other change waits for it
-	}
-	return r, err
-}
-
-// reload returns the farms before and after it, too.
-func (l *Live) reload() (before, after *resolve.Farm, r Reloaded, err error) {
+// ReloadSized is [Live.Reload], and returns what it has changed. An operator has said yes to the
+// content of the file with the digest yes: nothing holds it.
+func (l *Live) ReloadSized(yes string) (Reloaded, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before = l.Farm(); before != nil {
-		r.Before = l.status.Load().Digest
+	return l.reload(yes)
+}
+
+func (l *Live) reload(yes string) (r Reloaded, err error) {
+	if s := l.status.Load(); s != nil && s.Text != nil {
+		r.Before = s.Text.Digest()
 	}
 	nodes, err := l.store.Nodes()
 	if err != nil {
-		return before, before, r, err
+		return r, err
 	}
 	var next built
 	read, err := include.Read(l.source.File)
@@ -142,14 +144,18 @@ func (l *Live) reload() (before, after *resolve.Farm, r Reloaded, err error) {
 		l.status.Store(status)
 	}
 	if err != nil {
-		return before, before, r, err
+		return r, err
+	}
+	if refused == nil && l.hold(&r, text, &next, nodes, yes) {
+		return r, nil
 	}
 	l.use(next)
 	if refused == nil {
 		l.status.Store(newStatus(text, l.keep(text)))
 	}
-	r.After = l.status.Load().Digest
-	return before, l.Farm(), r, nil
+	r.Text = l.status.Load().Text
+	r.After = r.Text.Digest()
+	return r, nil
 }
 
 // Readdress puts a farm in force that has the addresses that this host has now. It reports

@@ -97,12 +97,18 @@ func (l *Live) use(b built) {
 	if l.Farm() == nil {
 		c := &b.checked.Config
 		l.started, l.ipv4, l.ipv6 = c.Server, c.HasIPv4(), c.HasIPv6()
-	} else {
-		b.checked.Listeners, b.checked.Local, b.checked.Local6 = l.started, Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
 	}
+	l.place(&b.checked)
 	l.file = b.file
 	l.choice.Store(&b.choice)
 	l.swap(b.checked)
+}
+
+// place sets what a farm has of the running server: its listeners and its addresses.
+func (l *Live) place(c *resolve.Checked) {
+	if l.Farm() != nil {
+		c.Listeners, c.Local, c.Local6 = l.started, Locals(l.started.Interfaces), Locals6(l.started.Interfaces)
+	}
 }
 
 // lost returns the mistakes of objects that were in force, and can be so no more; nil if

@@ -152,27 +152,14 @@ func (b *batch) leaving() map[string]bool {
 }
 
 // farmBefore returns the farm that the last server had, where its config was another than the text
-// that is read now; nil otherwise. A disk that hangs has none.
+// that is read now; nil otherwise.
 func (l *Live) farmBefore(nodes []pools.PoolNode) *resolve.Farm {
-	read := make(chan *include.Text, 1)
-	go func() {
-		text, err := l.source.lastGood()
-		if err != nil {
-			text = nil // the server goes on without it, and writes another
-		}
-		read <- text
-	}()
-	select {
-	case text := <-read:
-		if text == nil {
-			return nil
-		}
-		if now, err := include.Read(l.source.File); err == nil && now.Digest() == text.Digest() {
-			return nil
-		}
-		farm, _ := newFarm(decodeText(text).with(l.desired, nodes, allWait))
-		return farm
-	case <-time.After(copyPatience):
+	if l.last == nil {
 		return nil
 	}
+	if now, err := include.Read(l.source.File); err == nil && now.Digest() == l.last.Digest() {
+		return nil
+	}
+	farm, _ := newFarm(decodeText(l.last).with(l.desired, nodes, allWait))
+	return farm
 }

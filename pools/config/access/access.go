@@ -40,7 +40,7 @@ func SetDefaults(s *pools.Server) {
 
 // Restarts reports whether a server section that follows another one takes a restart.
 func Restarts(before, after pools.Server) bool {
-	after.Clients, after.Retire = before.Clients, before.Retire
+	after.Clients, after.Retire, after.Brake = before.Clients, before.Retire, before.Brake
 	if a, b := after.ClientCertificates, before.ClientCertificates; a != nil && b != nil {
 		after.ClientCertificates = &pools.ClientCertificates{CA: a.CA, Roles: b.Roles}
 	}

@@ -135,6 +135,7 @@ func TestRestarts(t *testing.T) {
 		want bool
 	}{
 		{func(*pools.Server) {}, false},
+		{func(s *pools.Server) { s.Brake.Nodes = new(9) }, false},
 		{func(s *pools.Server) { s.Clients = append(s.Clients, netip.MustParsePrefix("10.0.0.0/8")) }, false},
 		{func(s *pools.Server) { s.OIDC.Roles = nil }, false},
 		{func(s *pools.Server) { s.ClientCertificates.Roles = nil }, false},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 
 	"drover/pools"
 )
@@ -27,6 +28,9 @@ type included struct {
 // Copy returns the whole text as one file.
 func (t *Text) Copy() []byte {
 	b := bytes.NewBuffer(firstLine(t.File))
+	if t.Rollback > 0 {
+		fmt.Fprintf(b, "%s%d", rollback, t.Rollback)
+	}
 	var list []included
 	for _, p := range t.Included {
 		list = append(list, included{p.File, len(p.Content)})
@@ -43,6 +47,9 @@ func (t *Text) Copy() []byte {
 	return b.Bytes()
 }
 
+// rollback comes before the number of a rollback in the first line.
+const rollback = " rollback "
+
 func firstLine(file string) []byte {
 	if whole, err := filepath.Abs(file); err == nil {
 		file = whole
@@ -58,6 +65,13 @@ func OfCopy(file string, data []byte) (*Text, error) {
 		return nil, nil
 	}
 	t := &Text{File: file, Main: content, From: Given}
+	if number, ok := bytes.CutPrefix(names, []byte(rollback)); ok {
+		end := len(number) - len(bytes.TrimLeft(number, "0123456789"))
+		t.Rollback, _ = strconv.Atoi(string(number[:end]))
+		if names = number[end:]; t.Rollback < 1 {
+			return nil, errors.New("its first line names no rollback")
+		}
+	}
 	if len(names) == 0 {
 		return t, nil
 	}

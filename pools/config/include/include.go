@@ -47,6 +47,8 @@ type Text struct {
 	Main     []byte             // its content
 	Included []pools.ConfigPart // the included files, in their order
 	From     From
+	// Rollback is the number in the history of a text that a rollback has made active; 0: of none.
+	Rollback int
 
 	watch Watch
 }
