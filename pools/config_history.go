@@ -87,3 +87,6 @@ type ConfigAnswer struct {
 
 // ErrNotHeld is the error of an answer to a change that does not wait.
 var ErrNotHeld = errors.New("no change of the config file with that SHA-256 waits")
+
+// ErrNoConfig is the error of a number that no config of the history has.
+var ErrNoConfig = errors.New("the history has no config of that number")

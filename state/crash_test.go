@@ -75,6 +75,7 @@ func load(dir string, began time.Time, w io.Writer) error {
 	for n := range 4 {
 		wg.Go(func() { loadNodes(s, n, say) })
 	}
+	wg.Go(func() { loadConfigs(s) })
 	wg.Wait()
 	return nil
 }
@@ -137,6 +138,7 @@ func TestKill(t *testing.T) {
 		leases.check(t, s.Leases, crashClock(began))
 		boots.check(t, s.Boots)
 		nodes.check(t, s.Nodes)
+		checkConfigs(t, s.Configs)
 		if got := s.Damage(); got > 0 {
 			t.Errorf("%d parts of the state are damaged by a kill", got)
 		}

@@ -6,8 +6,8 @@
 // [Leases] assigns the addresses of catch-all ranges, and remembers the machines at
 // addresses outside of the config. [boots.Table] holds the timelines, and the nonce and
 // the key of each boot. [Unknowns] holds the machines that no node declares, [NextBoots]
-// the next boots that differ from the config, [Retired] the nodes that the config has lost, and
-// [Audit] the actions of users.
+// the next boots that differ from the config, [Retired] the nodes that the config has lost,
+// [Configs] the contents of the config file that were active, and [Audit] the actions of users.
 //
 // Tables read only from RAM. A table makes a change in RAM and puts it into the queue of
 // its engine under the same lock, and never waits while it holds the lock. A full queue
@@ -34,7 +34,8 @@
 // not at all. A lease is stored with its length, so that a clock that is set by years
 // neither ends a lease nor makes it last for years.
 //
-// The files contain no secret: nonces and keys are stored as hashes.
+// Nonces and keys are stored as hashes. The texts of Configs have the secrets of the config file:
+// only the user of the server can read the files.
 //
 // The package does not know why a node is added, which DHCP packet requests an address,
 // which device answers there, or where a step of a boot was observed. It does not check

@@ -22,4 +22,5 @@ const (
 	tableAudit                           // number, 8 bytes: JSON of a pools.AuditEntry
 	tableLeases6                         // IPv6 address, 16 bytes: see appendLease
 	tableRetired                         // node name: JSON of a pools.RetiredNode
+	tableConfigs                         // number, 8 bytes: JSON of a keptConfig
 )

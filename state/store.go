@@ -92,6 +92,7 @@ type Store struct {
 	NextBoots *NextBoots
 	Retired   *Retired
 	Audit     *Audit
+	Configs   *Configs
 
 	log    *slog.Logger
 	engine *wal.Log
@@ -125,6 +126,7 @@ func Open(dir string, o Options) (*Store, error) {
 		NextBoots: &NextBoots{o.Now, newRows[nextBoot](w, tableNext)},
 		Retired:   &Retired{newRows[pools.RetiredNode](w, tableRetired)},
 		Audit:     newAudit(w),
+		Configs:   &Configs{newRows[keptConfig](w, tableConfigs)},
 		log:       o.Log, engine: w, ended: make(chan struct{}),
 	}
 	w.Tables = map[wal.TableID]wal.Table{
@@ -136,6 +138,7 @@ func Open(dir string, o Options) (*Store, error) {
 		tableNext:     {Load: s.NextBoots.load, Each: s.NextBoots.each},
 		tableRetired:  {Load: s.Retired.load, Each: s.Retired.each},
 		tableAudit:    {Load: s.Audit.load, Each: s.Audit.each},
+		tableConfigs:  {Load: s.Configs.load, Each: s.Configs.each},
 	}
 	if err := s.open(dir, o); err != nil {
 		return nil, err
