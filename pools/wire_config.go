@@ -17,11 +17,13 @@ type ConfigPart struct {
 	Content string `json:"content"`
 }
 
-// ReloadResult is a config file that was put in force.
+// ReloadResult is what a reload of the config file, or a rollback, has done.
 type ReloadResult struct {
 	File           string `json:"file"`
 	Nodes          int    `json:"nodes"`                    // all, with those of the API
 	RestartPending bool   `json:"restartPending,omitempty"` // a part of it is in force after a restart only
 	// Size is what the change has done to nodes.
 	Size ChangeSize `json:"size"`
+	// Held is the content of the file, if it is not active.
+	Held *HeldConfig `json:"held,omitempty"`
 }

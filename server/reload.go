@@ -6,14 +6,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"drover/pools"
-	"drover/pools/config/include"
 )
 
 // settle is the time without changes after which the config is read again: editors
@@ -37,8 +35,8 @@ func (s *Server) watchConfig(ctx context.Context) error {
 	defer poll.Stop()
 	changed := time.NewTimer(time.Hour)
 	changed.Stop()
-	reload := func(why string) {
-		s.reloadFile(why)
+	reload := func(why string, way pools.ConfigWay) {
+		s.reloadFile(why, way)
 		follow()
 	}
 	for {
@@ -46,9 +44,9 @@ func (s *Server) watchConfig(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-hup:
-			reload("SIGHUP")
+			reload("SIGHUP", pools.ConfigBySignal)
 		case <-changed.C:
-			reload("the file changed")
+			reload("the file changed", pools.ConfigByFile)
 		case <-poll.C:
 			if s.Live.Watch().Changed() {
 				changed.Reset(settle)
@@ -80,30 +78,6 @@ func (s *Server) notify() (events chan fsnotify.Event, errs chan error, follow, 
 	}
 	s.log.Warn("no inotify on this host: polling the config file (see sysctl fs.inotify.max_user_instances)", "every", pollEvery, "err", err)
 	return nil, nil, func() {}, func() {}
-}
-
-// configFile is the config file, for the REST API.
-type configFile struct{ server *Server }
-
-// InForce implements [api.ConfigFile].
-func (c configFile) InForce() pools.ConfigInForce {
-	text := c.server.Live.Status().Text
-	return pools.ConfigInForce{File: text.File, SHA256: text.Digest(), Content: string(text.Main), Included: text.Included}
-}
-
-// Reload implements [api.ConfigFile].
-func (c configFile) Reload() (pools.ReloadResult, error) {
-	r, err := c.server.reload("asked over the API")
-	if err != nil {
-		return pools.ReloadResult{}, err
-	}
-	farm := c.server.Live.Farm()
-	return pools.ReloadResult{File: farm.Source, Nodes: len(farm.Nodes()), RestartPending: c.server.Live.NeedsRestart(), Size: r.Size}, nil
-}
-
-// Check implements [api.ConfigFile].
-func (c configFile) Check(content []byte) error {
-	return c.server.Live.Check(&include.Text{File: c.server.Live.Farm().Source, Main: content, Included: slices.Clone(c.server.Live.Status().Text.Included), From: include.InForce})
 }
 
 // farmChanged tells the parts of a farm that was put in force.

@@ -24,8 +24,8 @@ func TestFileReloadAudited(t *testing.T) {
 	if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.reloadFile("the file changed")
-	s.reloadFile("SIGHUP")
+	s.reloadFile("the file changed", pools.ConfigByFile)
+	s.reloadFile("SIGHUP", pools.ConfigBySignal)
 	written := make(chan struct{})
 	s.records.add(func() { close(written) })
 	<-written

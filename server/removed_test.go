@@ -25,7 +25,7 @@ func TestNoGhosts(t *testing.T) {
 		for i := range n {
 			fmt.Fprintf(&nodes, "      - {name: g%d, macs: [\"52:54:00:00:%02x:%02x\"], ip: 10.28.%d.%d}\n", i, i>>8, i&255, 1+i/250, 1+i%250)
 		}
-		text := "server: {dhcp: \"off\", address: 10.28.0.2}\nsubnets: [{cidr: 10.28.0.0/16}]\npools:\n  - name: web\n    image: debian-12\n    nodes:\n" + nodes.String()
+		text := "server: {dhcp: \"off\", address: 10.28.0.2, brake: {nodes: 0}}\nsubnets: [{cidr: 10.28.0.0/16}]\npools:\n  - name: web\n    image: debian-12\n    nodes:\n" + nodes.String()
 		if err := os.WriteFile("drover.yaml", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

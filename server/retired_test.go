@@ -19,7 +19,7 @@ import (
 	"drover/pools/resolve"
 )
 
-const retiredMain = `server: {dhcp: "off", address: 10.28.0.2%s}
+const retiredMain = `server: {dhcp: "off", address: 10.28.0.2, brake: {nodes: 0}%s}
 include: conf.d/*.yaml
 subnets: [{cidr: 10.28.0.0/16}]
 pools:

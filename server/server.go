@@ -108,6 +108,8 @@ type Server struct {
 	bootAddresses atomic.Pointer[[]netip.Addr] // of the node-facing listeners; nil: all of this host
 
 	changing   sync.Mutex                        // held while the parts are told of another farm
+	reloading  sync.Mutex                        // held while the config changes, so that the history has the right order
+	told       atomic.Pointer[pools.HeldConfig]  // the content of the config file that is held, as the log told it last
 	newWatcher func() (*fsnotify.Watcher, error) // for the config
 	restores   chan *Restore                     // that clients ask for
 	records    *records                          // of changes of the config
@@ -164,6 +166,7 @@ func (s *Server) assemble(o Options, images *catalog.Catalog) error {
 	s.Store.Leases6.Reserved = s.Store.Leases.Reserved
 	s.Live.SetLeases(leaseAt(s.Store))
 	s.Live.SetRetired(s.Store.Retired, time.Now)
+	s.configAtStart()
 	s.warnLeased()
 	s.forgetRemoved() // while the server was down
 	s.Machines = newDirectory(s.Live, s.Store)
@@ -235,7 +238,7 @@ func (s *Server) serveWeb(o Options, farm *resolve.Farm, images *catalog.Catalog
 		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Images: images.List, Generations: images.Generations, Plans: s.Machines,
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
-		ConfigFile: configFile{s}, Restorer: restorer{o.State, s.restores}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
+		ConfigFile: configFile{s}, Configs: configFile{s}, Restorer: restorer{o.State, s.restores}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,
 		Ready: func(context.Context) []api.Problem { return ready.Problems() },
 	}, Hosts: hosts(farm.Config.Server, farm), Page: s.pageSources()}
 	if k := farm.Config.Server.Socket; k != nil {

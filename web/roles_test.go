@@ -16,7 +16,7 @@ import (
 )
 
 // examples are names in paths that exist.
-var examples = strings.NewReplacer("{cluster}", "tenant-a", "{name}", "m1", "{node}", "m1", "{id}", "j1", "{address}", "10.28.72.10", "{mac}", "52:54:00:00:00:77")
+var examples = strings.NewReplacer("{cluster}", "tenant-a", "{name}", "m1", "{number}", "1", "{node}", "m1", "{id}", "j1", "{address}", "10.28.72.10", "{mac}", "52:54:00:00:00:77")
 
 // sample returns a request that a route accepts, or refuses for what it has, not for the
 // client that it is of.

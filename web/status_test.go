@@ -119,7 +119,21 @@ func (configFile) InForce() pools.ConfigInForce {
 	return pools.ConfigInForce{File: "drover.yaml", Content: "secret: hunter2"}
 }
 
-func (c configFile) Reload() (pools.ReloadResult, error) { return pools.ReloadResult{Nodes: 2}, c.err }
+func (c configFile) Reload(string) (pools.ReloadResult, error) { return pools.ReloadResult{Nodes: 2}, c.err }
+
+func (configFile) List() []pools.ConfigEntry { return nil }
+
+func (configFile) Get(int) (pools.ConfigVersion, error) {
+	return pools.ConfigVersion{}, pools.ErrNoConfig
+}
+
+func (configFile) Rollback(int, string, bool) (pools.ReloadResult, error) {
+	return pools.ReloadResult{}, pools.ErrNoConfig
+}
+
+func (c configFile) Answer(pools.ConfigAnswer, string) (pools.ReloadResult, error) {
+	return pools.ReloadResult{Nodes: 2}, c.err
+}
 
 func (configFile) Check(content []byte) error {
 	_, err := config.Parse("drover.yaml", content)

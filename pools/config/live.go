@@ -62,6 +62,7 @@ type Live struct {
 	status   atomic.Pointer[Status]
 	watch    atomic.Pointer[include.Watch] // of the files as they were read last
 	retired  retirement
+	first    Reloaded      // what the start has changed
 	last     *include.Text // at the start, in force when the last server ended; nil: none is known
 }
 
@@ -76,7 +77,8 @@ func NewLive(source Source, store NodeStore, last ...*declared.Object) (*Live, e
 	if nodes, err := store.Nodes(); err == nil {
 		l.retired.before = l.farmBefore(nodes)
 	}
-	err := l.Reload()
+	var err error
+	l.first, err = l.ReloadSized("")
 	l.last = nil
 	return l, err
 }
@@ -120,6 +122,9 @@ func (l *Live) ReloadSized(yes string) (Reloaded, error) {
 	defer l.mu.Unlock()
 	return l.reload(yes)
 }
+
+// Started returns what the start has changed: it put the first content in force.
+func (l *Live) Started() Reloaded { return l.first }
 
 func (l *Live) reload(yes string) (r Reloaded, err error) {
 	if s := l.status.Load(); s != nil && s.Text != nil {

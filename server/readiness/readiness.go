@@ -90,6 +90,13 @@ func (c *Checks) configProblems() (out []api.Problem) {
 	if status.Refused != nil {
 		add("the file is refused, and the last good one is in force: "+status.Refused.Error(), "the file is refused")
 	}
+	if held := status.Held; held != nil {
+		brief := "file and farm differ"
+		if held.Why == pools.HeldByBrake {
+			brief = "a change of the file waits"
+		}
+		add(held.Text(), brief)
+	}
 	if status.Unkept != nil {
 		add(status.Unkept.Error(), "the next start has no last good copy of it")
 	}

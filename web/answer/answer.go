@@ -112,7 +112,7 @@ func Of(err error) *Error {
 		return &Error{Code: http.StatusBadRequest, Msg: hint.Error(), Remedy: hint.Hint}
 	}
 	switch {
-	case errors.Is(err, pools.ErrNotFound), errors.Is(err, pools.ErrNoChassis), errors.Is(err, pools.ErrNoToken):
+	case errors.Is(err, pools.ErrNotFound), errors.Is(err, pools.ErrNoChassis), errors.Is(err, pools.ErrNoToken), errors.Is(err, pools.ErrNoConfig), errors.Is(err, pools.ErrNotRetired):
 		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
 	case errors.Is(err, pools.ErrPowerRequest):
 		return &Error{Code: http.StatusBadRequest, Msg: err.Error()}
@@ -122,6 +122,8 @@ func Of(err error) *Error {
 		return &Error{Code: http.StatusServiceUnavailable, Name: CodeNotStored, Msg: err.Error(), Remedy: "make the disk of the state directory work before the server restarts; drover tries again until then"}
 	case errors.Is(err, pools.ErrExists):
 		return &Error{Code: http.StatusConflict, Name: CodeExists, Msg: err.Error()}
+	case errors.Is(err, pools.ErrNotHeld):
+		return &Error{Code: http.StatusConflict, Name: CodeChanged, Msg: err.Error(), Remedy: "read the status again: the file may have changed"}
 	case errors.Is(err, pools.ErrChanged):
 		return &Error{Code: http.StatusConflict, Name: CodeChanged, Msg: err.Error(), Remedy: "read the node again"}
 	}

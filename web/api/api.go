@@ -88,6 +88,7 @@ type API struct {
 	Plans     Plans
 
 	ConfigFile ConfigFile
+	Configs    ConfigHistory
 	Restorer   Restorer
 
 	// Ready lists the parts that are not ready.

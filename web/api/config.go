@@ -36,6 +36,10 @@ func (a *API) serverRoutes() []route.Route {
 			Method: "GET", Path: "/api/v1/images", Summary: "The generations of images, each with the pools that boot it", Role: pools.RoleViewer,
 			Query: imageList.Parameters(), Status: 200, Answer: []pools.ImageInfo{}, Handle: a.listImages,
 		},
+		{
+			Method: "POST", Path: path + ":answer", Summary: "Say yes or no to the change of the config file that waits for it, because it disrupts many nodes", Role: pools.RoleAdmin,
+			Body: pools.ConfigAnswer{}, Status: 200, Answer: pools.ReloadResult{}, Errors: []int{409}, Handle: a.answerConfig,
+		},
 		a.planRoute(),
 		a.restoreRoute(),
 	}
@@ -52,7 +56,10 @@ type ConfigFile interface {
 	InForce() pools.ConfigInForce
 	// Reload reads the file again. Its error has the mistakes of the file, which then
 	// leave the old content in force.
-	Reload() (pools.ReloadResult, error)
+	Reload(by string) (pools.ReloadResult, error)
+	// Answer is the answer of an operator to a change of the file that waits. The error is
+	// [pools.ErrNotHeld] for a no to another change.
+	Answer(a pools.ConfigAnswer, by string) (pools.ReloadResult, error)
 	// Check returns the mistakes that the file would have with another content, as
 	// [mistake.Errors].
 	Check(content []byte) error
@@ -97,11 +104,20 @@ func (a *API) reloadConfig(w http.ResponseWriter, r *http.Request) error {
 // Reload reads the config file again for a client.
 func (a *API) Reload(by auth.Client) (pools.ReloadResult, error) {
 	change := pools.AuditChange{Field: "sha256", Before: a.ConfigFile.InForce().SHA256}
-	result, err := a.ConfigFile.Reload()
+	result, err := a.ConfigFile.Reload(by.String())
 	if err == nil {
 		change.After = a.ConfigFile.InForce().SHA256
-		// The audit has no names of nodes here: clients of some pools read it.
-		a.record(by, "reload the config", "", change, pools.AuditChange{Field: "size", After: result.Size.Counts()})
+		a.record(by, "reload the config", "", append(changesOf(&result), change)...)
 	}
 	return result, err
+}
+
+// changesOf returns what a change of the config did, or would do, for the audit. That has no names
+// of nodes here: clients of some pools read it.
+func changesOf(r *pools.ReloadResult) []pools.AuditChange {
+	changes := []pools.AuditChange{{Field: "size", After: r.Size.Counts()}}
+	if r.Held != nil {
+		changes = append(changes, pools.AuditChange{Field: "held", After: string(r.Held.Why) + ": " + r.Held.Size.Counts()})
+	}
+	return changes
 }

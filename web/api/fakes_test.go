@@ -205,9 +205,36 @@ type configFile struct{ *world }
 
 func (configFile) InForce() pools.ConfigInForce { return pools.ConfigInForce{Content: farmText} }
 
-func (c configFile) Reload() (pools.ReloadResult, error) {
+func (c configFile) Reload(string) (pools.ReloadResult, error) {
 	c.called("reload")
 	return pools.ReloadResult{Nodes: 2}, nil
+}
+
+func (c configFile) Answer(a pools.ConfigAnswer, _ string) (pools.ReloadResult, error) {
+	if a.SHA256 != sum {
+		return pools.ReloadResult{}, pools.ErrNotHeld
+	}
+	c.called("answer, drop %v", a.Drop)
+	return pools.ReloadResult{Nodes: 2}, nil
+}
+
+func (configFile) List() []pools.ConfigEntry {
+	return []pools.ConfigEntry{{Number: 2, Time: epoch, Way: pools.ConfigByFile}, {Number: 1, Time: epoch, Way: pools.ConfigAtStart}}
+}
+
+func (configFile) Get(number int) (pools.ConfigVersion, error) {
+	if number != 1 {
+		return pools.ConfigVersion{}, pools.ErrNoConfig
+	}
+	return pools.ConfigVersion{ConfigEntry: pools.ConfigEntry{Number: 1}, Content: farmText}, nil
+}
+
+func (c configFile) Rollback(number int, _ string, try bool) (pools.ReloadResult, error) {
+	_, err := c.Get(number)
+	if err == nil && !try {
+		c.called("rollback")
+	}
+	return pools.ReloadResult{Nodes: 2}, err
 }
 
 func (configFile) Check(content []byte) error {
@@ -268,7 +295,7 @@ func newServer(t *testing.T) *server {
 	s.API = &api.API{
 		Farm: live, Nodes: changer{live, w}, Boots: bootTable{w}, Leases: leases{w}, Unknowns: unknowns{w}, NextBoots: nextBoots{w},
 		Hardware: hardware{w}, Power: hardware{w}, Audit: audit{w}, Tokens: joinTokens{}, APITokens: tokenStore{w}, Plans: plans{live},
-		ConfigFile: configFile{w}, Restorer: restorer{w},
+		ConfigFile: configFile{w}, Configs: configFile{w}, Restorer: restorer{w},
 		Ready: func(context.Context) []api.Problem { return nil }, Images: func() []pools.ImageInfo { return nil },
 		CheckImage: func(string) error { return nil }, Moves: func() []pools.Move { return nil },
 		Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: now,

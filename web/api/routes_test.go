@@ -28,23 +28,25 @@ type sample struct {
 
 // samples has one for each such route: a new one needs its own here.
 var samples = map[string]sample{
-	"POST /api/v1/nodes":                    {body: node},
-	"PATCH /api/v1/nodes/{name}":            {path: "/api/v1/nodes/n2", body: `{"tags": ["debug"]}`},
-	"DELETE /api/v1/nodes/{name}":           {path: "/api/v1/nodes/n2"},
-	"POST /api/v1/nodes:batch":              {body: `{"changes": [{"new": ` + node + `}]}`},
-	"PUT /api/v1/nodes/{name}/next-boot":    {path: "/api/v1/nodes/m1/next-boot", body: `{"nextBoot": "local"}`},
-	"DELETE /api/v1/nodes/{name}/next-boot": {path: "/api/v1/nodes/m1/next-boot"},
-	"POST /api/v1/chassis/{name}/sync":      {path: "/api/v1/chassis/hw/sync"},
-	"POST /api/v1/power":                    {body: `{"action": "on", "nodes": ["m1"]}`, silent: true}, // the job has its own
-	"DELETE /api/v1/boots/{node}":           {path: "/api/v1/boots/m1"},
-	"DELETE /api/v1/leases/{address}":       {path: "/api/v1/leases/10.28.72.10"},
-	"DELETE /api/v1/unknown/{mac}":          {path: "/api/v1/unknown/52:54:00:00:00:77"},
-	"POST /api/v1/tokens":                   {body: `{"name": "new", "role": "viewer"}`},
-	"POST /api/v1/tokens/{name}/rotate":     {path: "/api/v1/tokens/ci/rotate"},
-	"DELETE /api/v1/tokens/{name}":          {path: "/api/v1/tokens/ci"},
-	"POST /api/v1/config:reload":            {only: true},
-	"POST /api/v1/config:check":             {body: `{"content": "pools: []"}`, silent: true},  // it changes nothing
-	"POST /api/v1/state:restore":            {body: `{"sha256": "` + sum + `"}`, silent: true}, // the restored server has it
+	"POST /api/v1/nodes":                     {body: node},
+	"PATCH /api/v1/nodes/{name}":             {path: "/api/v1/nodes/n2", body: `{"tags": ["debug"]}`},
+	"DELETE /api/v1/nodes/{name}":            {path: "/api/v1/nodes/n2"},
+	"POST /api/v1/nodes:batch":               {body: `{"changes": [{"new": ` + node + `}]}`},
+	"PUT /api/v1/nodes/{name}/next-boot":     {path: "/api/v1/nodes/m1/next-boot", body: `{"nextBoot": "local"}`},
+	"DELETE /api/v1/nodes/{name}/next-boot":  {path: "/api/v1/nodes/m1/next-boot"},
+	"POST /api/v1/chassis/{name}/sync":       {path: "/api/v1/chassis/hw/sync"},
+	"POST /api/v1/power":                     {body: `{"action": "on", "nodes": ["m1"]}`, silent: true}, // the job has its own
+	"DELETE /api/v1/boots/{node}":            {path: "/api/v1/boots/m1"},
+	"DELETE /api/v1/leases/{address}":        {path: "/api/v1/leases/10.28.72.10"},
+	"DELETE /api/v1/unknown/{mac}":           {path: "/api/v1/unknown/52:54:00:00:00:77"},
+	"POST /api/v1/tokens":                    {body: `{"name": "new", "role": "viewer"}`},
+	"POST /api/v1/tokens/{name}/rotate":      {path: "/api/v1/tokens/ci/rotate"},
+	"DELETE /api/v1/tokens/{name}":           {path: "/api/v1/tokens/ci"},
+	"POST /api/v1/config:reload":             {only: true},
+	"POST /api/v1/config:check":              {body: `{"content": "pools: []"}`, silent: true}, // it changes nothing
+	"POST /api/v1/config:answer":             {body: `{"sha256": "` + sum + `"}`, only: true},
+	"POST /api/v1/configs/{number}/rollback": {path: "/api/v1/configs/1/rollback"},
+	"POST /api/v1/state:restore":             {body: `{"sha256": "` + sum + `"}`, silent: true}, // the restored server has it
 }
 
 // sampled returns the requests of all routes that change something, with a server for each that
@@ -296,7 +298,7 @@ func TestBodies(t *testing.T) {
 func TestReads(t *testing.T) {
 	s := newServer(t)
 	s.boots = records("m1")
-	names := strings.NewReplacer("{name}", "m1", "{cluster}", "tenant-a", "{id}", "j1")
+	names := strings.NewReplacer("{name}", "m1", "{cluster}", "tenant-a", "{id}", "j1", "{number}", "1")
 	for _, r := range s.Routes() {
 		if r.Changes() {
 			continue

@@ -31,6 +31,9 @@ const (
 	Plan      Path[resolve.Explained]     = "/api/v1/plan"
 	Status    Path[pools.Overview]        = "/api/v1/status"
 	Version   Path[pools.ServerVersion]   = "/api/v1/version"
+
+	ConfigHistory Path[[]pools.ConfigEntry] = "/api/v1/configs"
+	ConfigVersion Path[pools.ConfigVersion] = "/api/v1/configs/{number}"
 )
 
 // Patch is a JSON merge patch (RFC 7386) of a resource: nil takes a value away.
@@ -54,5 +57,10 @@ var (
 	RevokeToken   = Change[None, None]{"DELETE", "/api/v1/tokens/{name}"}
 	ReloadConfig  = Change[None, pools.ReloadResult]{"POST", "/api/v1/config:reload"}
 	RestoreState  = Change[pools.RestoreRequest, None]{"POST", "/api/v1/state:restore"}
-	CheckConfig   = Change[pools.ConfigText, answer.Checked]{"POST", "/api/v1/config:check"}
+	AnswerConfig  = Change[pools.ConfigAnswer, pools.ReloadResult]{"POST", "/api/v1/config:answer"}
+
+	// RollbackConfig makes a content of the config file active that was so before.
+	RollbackConfig = Change[None, pools.ReloadResult]{"POST", "/api/v1/configs/{number}/rollback"}
+
+	CheckConfig = Change[pools.ConfigText, answer.Checked]{"POST", "/api/v1/config:check"}
 )

@@ -152,8 +152,12 @@ type configFile struct{ *world }
 
 func (configFile) InForce() pools.ConfigInForce { return pools.ConfigInForce{} }
 
-func (c configFile) Reload() (pools.ReloadResult, error) {
+func (c configFile) Reload(string) (pools.ReloadResult, error) {
 	return pools.ReloadResult{}, c.called("reload")
+}
+
+func (configFile) Answer(pools.ConfigAnswer, string) (pools.ReloadResult, error) {
+	return pools.ReloadResult{}, errors.New("nobody asks")
 }
 
 func (configFile) Check([]byte) error { return errors.New("nobody asks") }
