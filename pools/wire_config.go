@@ -9,6 +9,8 @@ type ConfigInForce struct {
 	SHA256   string       `json:"sha256"` // of Content, hexadecimal; with Included, of all
 	Content  string       `json:"content"`
 	Included []ConfigPart `json:"included,omitempty"`
+	// Held is the content of the file, if it is not active.
+	Held *HeldConfig `json:"held,omitempty"`
 }
 
 // ConfigPart is a file that the config includes.

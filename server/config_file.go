@@ -14,8 +14,9 @@ type configFile struct{ server *Server }
 
 // InForce implements [api.ConfigFile].
 func (c configFile) InForce() pools.ConfigInForce {
-	text := c.server.Live.Status().Text
-	return pools.ConfigInForce{File: text.File, SHA256: text.Digest(), Content: string(text.Main), Included: text.Included}
+	status := c.server.Live.Status()
+	text := status.Text
+	return pools.ConfigInForce{File: text.File, SHA256: text.Digest(), Content: string(text.Main), Included: text.Included, Held: status.Held}
 }
 
 // Reload implements [api.ConfigFile].

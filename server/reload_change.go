@@ -105,6 +105,10 @@ func (s *Server) keepConfig(c cause, r config.Reloaded) {
 // configAtStart keeps and tells what is active at the start.
 func (s *Server) configAtStart() {
 	r := s.Live.Started()
-	s.keepConfig(cause{who: fileItself, way: pools.ConfigAtStart}, r)
+	c := cause{who: fileItself, way: pools.ConfigAtStart}
+	if r.Text != nil && r.Text.Rollback > 0 { // the history may lack it after a crash
+		c.way, c.rollback = pools.ConfigRollback, r.Text.Rollback
+	}
+	s.keepConfig(c, r)
 	s.tellHeld("start", r.Held)
 }

@@ -2,8 +2,10 @@ package complete
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,6 +67,18 @@ func nodeMACs(ctx context.Context, cmd *cobra.Command) (out []string) {
 		for _, m := range n.MACs {
 			out = append(out, m.String()+"\t"+n.Name)
 		}
+	}
+	return out
+}
+
+func configNumbers(ctx context.Context, cmd *cobra.Command) (out []string) {
+	c := cli.ClientOf(cmd)
+	if c == nil {
+		return nil
+	}
+	all, _ := cli.Get(ctx, c, client.ConfigHistory) // none, without a server
+	for _, e := range all {
+		out = append(out, fmt.Sprintf("%d\t%s %s", e.Number, e.Time.UTC().Format(time.DateTime), e.Way))
 	}
 	return out
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -17,39 +16,12 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/config/include"
+	"drover/web/client"
 )
-
-// path is that of the config in force, in the REST API.
-const path = "/api/v1/config"
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{newInitCommand(), newConfigCommand(), newDiffCommand(), newReloadCommand()}
-}
-
-func newReloadCommand() *cobra.Command {
-	c := &cli.Client{}
-	cmd := &cobra.Command{
-		Use:   "reload",
-		Short: "Make a running server read its config file again, and say what is wrong with it",
-		Long: `Reload makes a running server read its config file, as it does by itself within
-seconds after a change. A file with a mistake leaves the old config in force; reload
-prints the mistakes and fails. The size is what the change does to nodes. Changes below "server" are pending until a restart.`,
-		Example: "  drover reload\n  drover reload -o json",
-		Args:    cobra.NoArgs,
-	}
-	cli.Show(cmd, "text", func(ctx context.Context, _ []string) (r pools.ReloadResult, err error) {
-		err = c.Call(ctx, http.MethodPost, path+":reload", nil, &r)
-		return r, err
-	}, func(w io.Writer, r pools.ReloadResult) error {
-		_, err := fmt.Fprintf(w, "%s is in force: %d nodes\nsize: %s\n", r.File, r.Nodes, r.Size)
-		if err == nil && r.RestartPending {
-			_, err = fmt.Fprintln(w, "restart pending: server: changed, or the first subnet of IPv4 or IPv6 came")
-		}
-		return err
-	})
-	c.Flags(cmd)
-	return cmd
 }
 
 func newDiffCommand() *cobra.Command {
@@ -66,15 +38,15 @@ nothing. Objects of an admin cluster are not compared. The last line is the size
 		Args:    cobra.NoArgs,
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, _ []string) (diff, error) {
-		var now pools.ConfigInForce
-		if err := c.Call(ctx, http.MethodGet, path, nil, &now); err != nil {
+		now, err := cli.Get(ctx, c, client.Config)
+		if err != nil {
 			return diff{}, err
 		}
 		added, err := c.AddedNodes(ctx)
 		if err != nil {
 			return diff{}, err
 		}
-		before, err := config.ParseText(&include.Text{File: now.File, Main: []byte(now.Content), Included: now.Included, From: include.Given}, added...)
+		before, err := config.ParseText(textOf(now.File, now.Content, now.Included), added...)
 		if err != nil {
 			return diff{}, fmt.Errorf("the config in force, as this drover reads it: %w", err)
 		}
@@ -87,4 +59,9 @@ nothing. Objects of an admin cluster are not compared. The last line is the size
 	cli.ConfigFlag(cmd, &file)
 	c.Flags(cmd)
 	return cmd
+}
+
+// textOf returns a text that the server has sent.
+func textOf(file, content string, included []pools.ConfigPart) *include.Text {
+	return &include.Text{File: file, Main: []byte(content), Included: included, From: include.Given}
 }

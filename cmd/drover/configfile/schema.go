@@ -14,8 +14,9 @@ import (
 var schema []byte
 
 func newConfigCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Work on config files"}
-	return cli.Group(cmd, &cobra.Command{
+	cmd := &cobra.Command{Use: "config", Short: "Show the configs that were active, go back to one, print the schema"}
+	c := &cli.Client{}
+	cmd = cli.Group(cmd, newHistoryCommand(c), newShowCommand(c), newHistoryDiffCommand(c), newRollbackCommand(c), &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the config, for editors",
 		Long: `Schema prints the JSON Schema of the config file. Editors complete and check keys with it;
@@ -31,4 +32,6 @@ It knows keys and kinds of values. drover check knows the rest.`,
 			return err
 		},
 	})
+	c.Flags(cmd)
+	return cmd
 }
