@@ -91,3 +91,6 @@ func (c changes) ChangeNodes(all []pools.NodeChange) error {
 func (c changes) UpdateNode(name string, edit func(pools.PoolNode) (pools.PoolNode, error)) error {
 	return c.done(c.live.UpdateNode(name, edit))
 }
+
+// ForgetRetired implements [api.Changer].
+func (c changes) ForgetRetired(names ...string) error { return c.done(c.live.ForgetRetired(names...)) }

@@ -119,7 +119,9 @@ func (configFile) InForce() pools.ConfigInForce {
 	return pools.ConfigInForce{File: "drover.yaml", Content: "secret: hunter2"}
 }
 
-func (c configFile) Reload(string) (pools.ReloadResult, error) { return pools.ReloadResult{Nodes: 2}, c.err }
+func (c configFile) Reload(string) (pools.ReloadResult, error) {
+	return pools.ReloadResult{Nodes: 2}, c.err
+}
 
 func (configFile) List() []pools.ConfigEntry { return nil }
 

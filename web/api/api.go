@@ -47,6 +47,8 @@ type Changer interface {
 	ChangeNodes(changes []pools.NodeChange) error
 	// CheckNodes returns the error that ChangeNodes would return, and changes nothing.
 	CheckNodes(changes []pools.NodeChange) error
+	// ForgetRetired forgets nodes that the config has lost. The error is [pools.ErrNotRetired].
+	ForgetRetired(names ...string) error
 }
 
 // Boots is the table of boots.

@@ -41,7 +41,7 @@ func (a *API) historyRoutes() []route.Route {
 	}
 }
 
-var configList = listing.List[pools.ConfigEntry]{Max: pools.MaxConfigs, Columns: []listing.Column[pools.ConfigEntry]{
+var configList = listing.List[pools.ConfigEntry]{Max: pools.MaxConfigs, Newest: true, Columns: []listing.Column[pools.ConfigEntry]{
 	{Name: "number", Of: func(e *pools.ConfigEntry) string { return strconv.Itoa(e.Number) }},
 	{Name: "time", Of: func(e *pools.ConfigEntry) string { return listing.Time(e.Time) }, SortOnly: true},
 	{Name: "way", Of: func(e *pools.ConfigEntry) string { return string(e.Way) }},

@@ -80,6 +80,21 @@ func (s store) ChangeNodes(put []pools.PoolNode, remove []string) error {
 	return nil
 }
 
+// retired is a node that the config has lost: of the pool storage.
+type retired struct{ *world }
+
+func (retired) Retired() []pools.RetiredNode {
+	n := pools.PoolNode{Pool: "storage", Node: pools.Node{Name: "gone", MACs: []pools.MAC{{0x52, 0x54, 0, 0, 0, 0x98}}, IP: netip.MustParseAddr("10.28.0.98")}}
+	n.Power = &pools.NodePower{Driver: "ipmi", Options: []string{"-P", "hunter2"}}
+	return []pools.RetiredNode{{PoolNode: n, From: "drover.yaml:9", Since: epoch}}
+}
+
+func (r retired) ChangeRetired(_ []pools.RetiredNode, remove []string) {
+	for _, name := range remove {
+		r.called("forget retired %s", name)
+	}
+}
+
 // changer is a farm that changes between the look at a node and its change.
 type changer struct {
 	*config.Live
@@ -286,6 +301,7 @@ func newServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return epoch }
+	live.SetRetired(retired{w}, now)
 	named, err := auth.OpenTokens(filepath.Join(dir, "tokens.json"), now)
 	if err != nil {
 		t.Fatal(err)

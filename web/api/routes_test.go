@@ -39,6 +39,7 @@ var samples = map[string]sample{
 	"DELETE /api/v1/boots/{node}":            {path: "/api/v1/boots/m1"},
 	"DELETE /api/v1/leases/{address}":        {path: "/api/v1/leases/10.28.72.10"},
 	"DELETE /api/v1/unknown/{mac}":           {path: "/api/v1/unknown/52:54:00:00:00:77"},
+	"DELETE /api/v1/retired/{name}":          {path: "/api/v1/retired/gone"},
 	"POST /api/v1/tokens":                    {body: `{"name": "new", "role": "viewer"}`},
 	"POST /api/v1/tokens/{name}/rotate":      {path: "/api/v1/tokens/ci/rotate"},
 	"DELETE /api/v1/tokens/{name}":           {path: "/api/v1/tokens/ci"},

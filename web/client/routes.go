@@ -31,6 +31,7 @@ const (
 	Plan      Path[resolve.Explained]     = "/api/v1/plan"
 	Status    Path[pools.Overview]        = "/api/v1/status"
 	Version   Path[pools.ServerVersion]   = "/api/v1/version"
+	Retired   Path[[]pools.RetiredNode]   = "/api/v1/retired"
 
 	ConfigHistory Path[[]pools.ConfigEntry] = "/api/v1/configs"
 	ConfigVersion Path[pools.ConfigVersion] = "/api/v1/configs/{number}"
@@ -50,6 +51,7 @@ var (
 	ForgetBoots   = Change[None, None]{"DELETE", "/api/v1/boots/{node}"}
 	EndLease      = Change[None, None]{"DELETE", "/api/v1/leases/{address}"}
 	ForgetUnknown = Change[None, None]{"DELETE", "/api/v1/unknown/{mac}"}
+	ForgetRetired = Change[None, None]{"DELETE", "/api/v1/retired/{name}"}
 	SyncChassis   = Change[None, None]{"POST", "/api/v1/chassis/{name}/sync"}
 	Power         = Change[pools.PowerRequest, pools.PowerJob]{"POST", "/api/v1/power"}
 	CreateToken   = Change[pools.APITokenRequest, pools.NewAPIToken]{"POST", "/api/v1/tokens"}

@@ -63,6 +63,7 @@ var arguments = map[string][]source{
 	"image show":        {imageNames, nil},
 	"import moonshot":   {chassisNames},
 	"lease release":     {leaseAddresses},
+	"node forget":       {retiredNames},
 	"node list":         {nodeNames},
 	"node move":         {nodeNames},
 	"node next-boot":    {nodeNames, nextBoots, nil},

@@ -62,6 +62,18 @@ func nodeNames(ctx context.Context, cmd *cobra.Command) (out []string) {
 	return out
 }
 
+func retiredNames(ctx context.Context, cmd *cobra.Command) (out []string) {
+	c := cli.ClientOf(cmd)
+	if c == nil {
+		return nil
+	}
+	all, _ := cli.Get(ctx, c, client.Retired) // none, without a server
+	for i := range all {
+		out = append(out, all[i].Name+"\t"+all[i].Pool)
+	}
+	return out
+}
+
 func nodeMACs(ctx context.Context, cmd *cobra.Command) (out []string) {
 	for _, n := range nodes(ctx, cmd) {
 		for _, m := range n.MACs {

@@ -25,7 +25,7 @@ import (
 func newNodeListCommand(c *cli.Client) *cobra.Command {
 	var sel selector
 	var order cli.Order
-	var follow bool
+	var follow, retired bool
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "list [NAME...]",
@@ -37,24 +37,30 @@ from (config, api, chassis, catch-all), image.generation (12 digits or all) and
 image.outdated (true: another generation than its pool boots now).
 
 With --watch it goes on with a line for each node that comes, changes or goes, until it is
-interrupted; with -o json a line is an object.
+interrupted; with -o json a line is an object. With --retired it lists the nodes that the
+config has lost, and that keep their addresses and boots until their time is over.
 
 States: ` + stateList() + `.`,
 		Example: `  drover node list
   drover node list -l pool=compute,state=stuck -o wide
   drover node list m1c[01-45] --sort -since
   drover node list -l tag!=storage -o name
-  drover node list -l pool=compute --watch`,
+  drover node list -l pool=compute --watch
+  drover node list --retired`,
 	}
 	sel.flag(cmd, "rules such as pool=compute,tag=storage,state!=ready")
 	order.Flag(cmd, "name", "pool", "ip", "state", "since")
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the changes; for the formats table and json")
+	cmd.Flags().BoolVar(&retired, "retired", false, "list the nodes that the config has lost")
 	output.Flag(cmd, "table", "wide", "name", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sel.names = args
 		by, reversed, err := order.Parse()
 		if err != nil {
 			return err
+		}
+		if retired {
+			return sel.retired(cmd, c, follow, &output)
 		}
 		if follow {
 			return sel.follow(cmd, c, output.Format())

@@ -35,7 +35,7 @@ func newNodeCommand() *cobra.Command {
 the nodes of the config file too; to change one of those, edit the file.`,
 	}
 	c.Flags(cmd)
-	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newSetCommand(c), newMoveCommand(c), newRenameCommand(c), newRemoveCommand(c), newNodeNextBootCommand(c))
+	return cli.Group(cmd, newNodeListCommand(c), newNodeShowCommand(c), newNodeAddCommand(c), newSetCommand(c), newMoveCommand(c), newRenameCommand(c), newRemoveCommand(c), newForgetCommand(c), newNodeNextBootCommand(c))
 }
 
 func newNodeShowCommand(c *cli.Client) *cobra.Command {
