@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -57,14 +58,28 @@ func TestFrozenDisk(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the revocation has no answer")
 	}
+	if err := os.WriteFile(config, []byte(fixture.ReadFile(t, config)+"# edited again\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Send(t.Context(), c, client.ReloadConfig, client.None{}); err != nil {
+		t.Errorf("a reload: %v", err)
+	}
+	history, err := client.Get(t.Context(), c, client.ConfigHistory, nil)
+	if err != nil || len(history) < 2 {
+		t.Fatalf("the history: %+v, %v", history, err)
+	}
 	disk.Thaw(t)
 	fixture.Eventually(t, "the revocation on disk", func() bool {
 		return !strings.Contains(fixture.ReadFile(t, filepath.Join(state, "api-tokens.json")), "leaked")
 	})
 	s.kill()
-	s.start()
+	c = s.start()
 	if got := s.status(leaked.Token); got != http.StatusUnauthorized {
 		t.Errorf("the revoked token after a restart: %d", got)
+	}
+	active, activeErr := client.Get(t.Context(), c, client.Config, nil)
+	if after, err := client.Get(t.Context(), c, client.ConfigHistory, nil); errors.Join(err, activeErr) != nil || after[0].SHA256 != active.SHA256 {
+		t.Errorf("the history after a restart: %+v, %v", after, err)
 	}
 	if _, err := os.Stat(filepath.Join(state, "restore.proposed")); !os.IsNotExist(err) {
 		t.Errorf("restore.proposed: %v", err)

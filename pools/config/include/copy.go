@@ -67,8 +67,9 @@ func OfCopy(file string, data []byte) (*Text, error) {
 	t := &Text{File: file, Main: content, From: Given}
 	if number, ok := bytes.CutPrefix(names, []byte(rollback)); ok {
 		end := len(number) - len(bytes.TrimLeft(number, "0123456789"))
-		t.Rollback, _ = strconv.Atoi(string(number[:end]))
-		if names = number[end:]; t.Rollback < 1 {
+		var err error
+		t.Rollback, err = strconv.Atoi(string(number[:end]))
+		if names = number[end:]; err != nil || t.Rollback < 1 {
 			return nil, errors.New("its first line names no rollback")
 		}
 	}

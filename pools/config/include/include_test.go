@@ -1,6 +1,7 @@
 package include_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -233,5 +234,25 @@ func TestInForce(t *testing.T) {
 	for _, pattern := range []string{"/etc/passwd", "conf.d/c.yaml"} {
 		_, err := parse("[conf.d/*, " + pattern + "]")
 		fixture.WantText(t, pattern, fmt.Sprint(err), fmt.Sprintf("drover.yaml:1: include: %q is not of the config in force, and no files are read here", pattern))
+	}
+}
+
+// TestCopyOfRollback: the number of a rollback is in the copy, and a first line that no copy has is
+// an error.
+func TestCopyOfRollback(t *testing.T) {
+	const file = "/etc/drover/drover.yaml"
+	text := &include.Text{File: file, Main: []byte("server: {}\n"), Included: []pools.ConfigPart{{File: "conf.d/a.yaml", Content: "tags: {}\n"}}, Rollback: 12}
+	for _, parts := range [][]pools.ConfigPart{text.Included, nil} {
+		text.Included = parts
+		got, err := include.OfCopy(file, text.Copy())
+		if err != nil || got.Rollback != 12 || got.Digest() != text.Digest() {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		for _, number := range []string{"0", "", "x", "-1", "99999999999999999999", "12x"} {
+			bad := bytes.Replace(text.Copy(), []byte("rollback 12"), []byte("rollback "+number), 1)
+			if got, err := include.OfCopy(file, bad); err == nil {
+				t.Errorf("rollback %s: got %+v", number, got)
+			}
+		}
 	}
 }
