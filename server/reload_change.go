@@ -82,7 +82,7 @@ func (s *Server) tellHeld(why string, held *pools.HeldConfig) {
 		return
 	}
 	s.told.Store(&now)
-	s.log.Warn("config file not active: "+now.Text(), "why", why, "sha256", now.SHA256, "size", now.Size.String())
+	s.log.Warn("config file not active", "why", why, "held", now.Text(), "sha256", now.SHA256, "size", now.Size.String())
 }
 
 // keepConfig adds the active config to the history, unless it is its newest one. It does not wait
