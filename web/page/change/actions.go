@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -241,7 +242,10 @@ func planRead(f *Form) error {
 func planReload(f *Form) error {
 	f.act(f.Shared.Farm.Source, "read; mistakes leave the farm as it is")
 	f.together(func() error {
-		_, err := f.API.Reload(f.Client)
+		r, err := f.API.Reload(f.Client)
+		if err == nil && r.Held != nil {
+			err = &answer.Error{Code: http.StatusConflict, Msg: r.Held.Text()}
+		}
 		return err
 	})
 	return nil

@@ -90,6 +90,20 @@ func TestShownThenDone(t *testing.T) {
 	})
 }
 
+// TestReloadHeld: a form says that the change of the file waits, and is no success.
+func TestReloadHeld(t *testing.T) {
+	w := newWorld(t)
+	w.held = &pools.HeldConfig{Why: pools.HeldByBrake}
+	f := w.form(admin, "reload", "")
+	if _, err := f.Preview(); err != nil {
+		t.Fatal(err)
+	}
+	f.Values.Set("seen", f.Seen())
+	if code := f.Apply(t.Context()); code != http.StatusConflict || !strings.Contains(f.Error, "drover reload --yes") {
+		t.Errorf("got %d %q", code, f.Error)
+	}
+}
+
 // TestOtherInputs: an input is a part of what was seen, also one that no line shows.
 func TestOtherInputs(t *testing.T) {
 	w := newWorld(t)

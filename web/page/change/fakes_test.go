@@ -49,6 +49,7 @@ type world struct {
 	lease pools.MAC // whose addr is
 	fails error     // of each change
 	log   fixture.Log
+	held  *pools.HeldConfig // by a reload
 }
 
 func (w *world) called(format string, args ...any) error {
@@ -153,7 +154,7 @@ type configFile struct{ *world }
 func (configFile) InForce() pools.ConfigInForce { return pools.ConfigInForce{} }
 
 func (c configFile) Reload(string) (pools.ReloadResult, error) {
-	return pools.ReloadResult{}, c.called("reload")
+	return pools.ReloadResult{Held: c.held}, c.called("reload")
 }
 
 func (configFile) Answer(pools.ConfigAnswer, string) (pools.ReloadResult, error) {
