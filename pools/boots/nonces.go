@@ -18,6 +18,7 @@ type nonce struct {
 	NonceHash []byte    `json:"nonceHash,omitempty"`
 	Issued    time.Time `json:"issued,omitzero"`    // when the machine got it
 	Unproved  bool      `json:"unproved,omitempty"` // nobody may have received it, see [Table.IssueUnproved]
+	Shared    bool      `json:"shared,omitempty"`   // other servers can verify it, see [Sharing]
 
 	unstored bool // it was issued while the storage was unavailable
 }
@@ -92,9 +93,14 @@ func (t *Table) inForce(mac pools.MAC, now time.Time) (all []*boot) {
 // none. It takes the same time for every wrong nonce.
 func (t *Table) byNonce(mac pools.MAC, text string, now time.Time) (found *boot, n nonce) {
 	hash := sha256.Sum256([]byte(text))
+	return t.byHash(mac, hash[:], now)
+}
+
+// byHash is byNonce for the hash of a nonce.
+func (t *Table) byHash(mac pools.MAC, hash []byte, now time.Time) (found *boot, n nonce) {
 	for _, b := range t.inForce(mac, now) {
 		for _, other := range b.nonces() {
-			if subtle.ConstantTimeCompare(other.NonceHash, hash[:]) == 1 && !b.abandoned(other, now) {
+			if subtle.ConstantTimeCompare(other.NonceHash, hash) == 1 && !b.abandoned(other, now) {
 				found, n = b, other
 			}
 		}

@@ -29,14 +29,18 @@ type Event struct {
 
 // Record is the timeline of one boot of one machine.
 type Record struct {
-	ID      string     `json:"id"` // unique, sorts by time
-	MAC     pools.MAC  `json:"mac"`
-	Node    string     `json:"node"`
-	Pool    string     `json:"pool"`
-	Cluster string     `json:"cluster,omitempty"`
-	Image   string     `json:"image"`
-	Unknown bool       `json:"unknown,omitempty"` // no node declares the machine
-	Retired bool       `json:"retired,omitempty"` // the config has lost its node; only lists of a running server have it
+	ID      string    `json:"id"` // unique, sorts by time
+	MAC     pools.MAC `json:"mac"`
+	Node    string    `json:"node"`
+	Pool    string    `json:"pool"`
+	Cluster string    `json:"cluster,omitempty"`
+	Image   string    `json:"image"`
+	Unknown bool      `json:"unknown,omitempty"` // no node declares the machine
+	Retired bool      `json:"retired,omitempty"` // the config has lost its node; only lists of a running server have it
+	// Elsewhere is set when another server answered the machine last, as far as this one knows
+	// ([Sharing]). The boot is not stuck here.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+
 	Started time.Time  `json:"started"`
 	Steps   []StepTime `json:"steps"`
 	Error   string     `json:"error,omitempty"` // the last error reported; empty again once a later step is reached

@@ -51,9 +51,14 @@ func (t *Table) Report(mac pools.MAC, r Report) error {
 		t.mu.Unlock()
 		return err
 	}
+	tell := func() {}
+	if r.Nonce != "" {
+		tell = t.here(b, false)
+	}
 	report := t.note(b, r.Event, t.Now())
 	t.mu.Unlock()
 	report()
+	tell()
 	return nil
 }
 
@@ -118,6 +123,10 @@ func (t *Table) eventKey(b *boot) []byte {
 		return nil
 	}
 	h := hmac.New(sha256.New, t.EventSecret)
+	if b.Shared { // other servers give this boot another ID
+		fmt.Fprintf(h, "drover/1 events of nonce %x %x", b.NonceHash, b.KeyHash)
+		return h.Sum(nil)
+	}
 	fmt.Fprintf(h, "drover/1 events %s %x", b.Record.ID, b.KeyHash)
 	return h.Sum(nil)
 }

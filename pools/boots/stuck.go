@@ -46,7 +46,7 @@ func MarkStuck(records []Record, now time.Time) []Record {
 		}
 		seen[r.Node] = true
 		last, ok := r.Furthest()
-		if !ok || r.Ended() {
+		if !ok || r.Ended() || r.Elsewhere || last.Step == StepJoined && !r.hasToken() {
 			continue
 		}
 		open = append(open, r)
@@ -71,6 +71,13 @@ func MarkStuck(records []Record, now time.Time) []Record {
 		}
 	}
 	return records
+}
+
+// hasToken reports whether the node got its join token here. If not, the server that gave it
+// follows the Node until it is Ready.
+func (r *Record) hasToken() bool {
+	_, ok := r.Reached(StepToken)
+	return ok
 }
 
 // transitions are the times from a step to the next one, in the boots of one pool. Machines of

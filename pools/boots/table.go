@@ -2,10 +2,8 @@ package boots
 
 import (
 	"cmp"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -66,6 +64,10 @@ type Table struct {
 	// none. Set it before the first claim.
 	EventSecret []byte
 
+	// Sharing lets other servers go on with the boots of this one; nil: it is the only server. Set
+	// it before the first boot.
+	Sharing *Sharing
+
 	storage Storage
 
 	mu      sync.Mutex
@@ -123,6 +125,9 @@ func (t *Table) Discover(p *resolve.Plan, now time.Time) {
 		t.place(b)
 	}
 	b.Netboot, b.Discovered = true, now.UTC()
+	if t.Sharing != nil && !b.Record.pastOffer() {
+		b.Record.Elsewhere = t.Sharing.Tentative
+	}
 	b.ask(p.Query())
 	report := t.note(b, Event{Step: StepDiscover}, now)
 	t.mu.Unlock()
@@ -167,13 +172,11 @@ func (t *Table) issueAnyway(p *resolve.Plan, unproved bool) (nonce string, err e
 }
 
 func (t *Table) issue(p *resolve.Plan, unproved, unstored bool) (text string, err error) {
-	random := make([]byte, 32)
-	rand.Read(random) // never fails
-	text = hex.EncodeToString(random)
+	now := t.Now()
+	text = t.newNonce(p.MAC, now)
 	hash := sha256.Sum256([]byte(text))
 
 	t.mu.Lock()
-	now := t.Now()
 	b := t.newest(p.MAC)
 	booting := b != nil && b.inFirmware(now)
 	if t.NeedDiscover && !booting {
@@ -188,7 +191,7 @@ func (t *Table) issue(p *resolve.Plan, unproved, unstored bool) (text string, er
 		}
 	}
 	b.describe(p)
-	b.addNonce(nonce{NonceHash: hash[:], Issued: now.UTC(), Unproved: unproved, unstored: unstored})
+	b.addNonce(nonce{NonceHash: hash[:], Issued: now.UTC(), Unproved: unproved, Shared: t.Sharing != nil, unstored: unstored})
 	b.KeyHash, b.bound = nil, false
 	b.Signed, b.Uptime, b.unsigned = false, 0, 0
 	t.place(b)
@@ -226,7 +229,9 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 		t.mu.Unlock()
 		return ErrClaimed
 	case b.bound:
+		tell := t.here(b, false)
 		t.mu.Unlock()
+		tell()
 		return nil
 	}
 	changed := []*boot{b}
@@ -251,12 +256,15 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 	if err != nil {
 		return fmt.Errorf("claim of %s: %w", mac, err)
 	}
+	tell := func() {}
+	defer func() { tell() }() // without the lock
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.Equal(b.KeyHash, hash[:]) {
 		return ErrNonce // the script was issued again meanwhile
 	}
 	b.bound = true
+	tell = t.here(b, true)
 	return nil
 }
 
@@ -339,6 +347,9 @@ func (t *Table) List() []Record {
 // the shelf for its progress. The caller calls report, which calls OnStep, after the unlock.
 func (t *Table) note(b *boot, e Event, now time.Time) (report func()) {
 	before := b.Record.Error
+	if e.Step.Rank() > StepOffer.Rank() && e.Step.Reporter() != ByCluster {
+		b.Record.Elsewhere = false // the machine asks here
+	}
 	step, gained := b.Record.reach(e, now)
 	if gained || b.Record.Error != before {
 		t.dirty[b] = true
