@@ -146,6 +146,8 @@ func (b *fakeBoots) Issue(p *resolve.Plan) (string, error) {
 	return nonce, nil
 }
 
+func (b *fakeBoots) Adopt(*resolve.Plan, string) {}
+
 func (b *fakeBoots) Claim(m pools.MAC, nonce string, key []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -83,7 +83,7 @@ func isBootID(s string) bool {
 }
 
 // withNonce checks the address of a request and the form of its nonce. [Boots] checks the
-// nonce itself.
+// nonce itself, which may be of another server's script.
 func (h *handler) withNonce(rec *recorder, r *http.Request) (*boot, error) {
 	plan, err := h.machine(rec, r)
 	if err != nil {
@@ -93,6 +93,7 @@ func (h *handler) withNonce(rec *recorder, r *http.Request) (*boot, error) {
 	if len(nonce) < 16 || len(nonce) > 256 || strings.Trim(nonce, "0123456789abcdef") != "" {
 		return nil, refuseFor(RefusedNonce, http.StatusForbidden, "header %s is not the nonce of a boot", pools.NonceHeader)
 	}
+	h.server.Boots.Adopt(plan, nonce)
 	return &boot{plan: plan, addr: addrOf(r.RemoteAddr), nonce: nonce}, nil
 }
 

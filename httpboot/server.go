@@ -21,6 +21,9 @@ import (
 
 // Boots is the table of boots.
 type Boots interface {
+	// Adopt makes a nonce that another server has issued for the machine of a plan one of this
+	// server. It does nothing for any other text.
+	Adopt(p *resolve.Plan, nonce string)
 	// Claim binds the boot with this nonce to a public key. The error is
 	// [boots.ErrNonce] if the nonce is not that of the machine's current boot, and
 	// [boots.ErrClaimed] if the boot has another key. It is nil for the same key.

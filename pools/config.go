@@ -58,7 +58,11 @@ type Server struct {
 	Clients []netip.Prefix `json:"clients,omitempty"`
 	// TFTPSinglePort makes drover answer TFTP from the port of its listener instead
 	// of a new port for each transfer.
-	TFTPSinglePort      bool     `json:"tftpSinglePort,omitempty"`
+	TFTPSinglePort bool `json:"tftpSinglePort,omitempty"`
+	// Also has the node-facing URLs of other servers of the farm, such as http://192.0.2.3: a boot
+	// goes on there when this server does not answer. One of this server's own is left out.
+	Also []string `json:"also,omitempty"`
+
 	MaxConcurrentImages int      `json:"maxConcurrentImages,omitempty"` // nodes that fetch their root image at a time, default 64
 	Grace               Duration `json:"grace,omitempty"`               // for running transfers to end when drover stops, default 30s
 	// Retire is how long a node that the config has lost keeps its name, its boots and its

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"drover/httpboot"
 	"drover/httpboot/script"
@@ -42,6 +43,7 @@ func (s *Server) newScripts(loaders string, farm *resolve.Farm, images script.Im
 	return script.New(script.Options{
 		Machines: s.Machines, Boots: s.Store.Boots, Images: images, Pin: pin,
 		Advertised: func(client netip.Addr) *resolve.Advertised { return s.Live.Farm().AdvertisedAt(client) },
+		Also:       s.others,
 		Loaders:    loaders, Templates: templates, TakeNextBoot: s.Store.NextBoots.Take, Log: s.part("http"),
 	})
 }
@@ -58,4 +60,11 @@ func LoadTemplates(farm *resolve.Farm) (*script.Templates, error) {
 		return nil, errors.Join(errors.New("server.templates: the boot scripts have mistakes"), err)
 	}
 	return t, nil
+}
+
+// others returns the other servers of the farm. An address of this server's own may be in the
+// list, so that all servers have one config.
+func (s *Server) others() []netip.AddrPort {
+	farm := s.Live.Farm()
+	return slices.DeleteFunc(farm.Config.Server.Others(), func(a netip.AddrPort) bool { return farm.IsLocal(a.Addr()) })
 }

@@ -224,7 +224,7 @@ func (b *boot) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	b.srv = &client.Server{Base: b.args.URL, Secure: b.args.Secure, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: client.NewHTTP(b.args.Pin)}
+	b.srv = &client.Server{Base: b.args.URL, Secure: b.args.Secure, Also: b.args.Also, MAC: b.args.MAC, Nonce: b.args.Nonce, Client: client.NewHTTP(b.args.Pin)}
 	b.rep.Send = b.srv.SendEvent
 	b.rep.Start(func(f func()) { guard(b.con, f) })
 	b.detail = fmt.Sprintf("%s %s from %s", n.Name, n.Lease.Address, n.Lease.Server)
@@ -258,6 +258,9 @@ func (b *boot) fetchConfig(ctx context.Context) error {
 		URL: b.args.URL.String(), Pin: b.args.Pin, MAC: b.args.MAC, Nonce: b.args.Nonce, Key: secret, Events: b.config.EventKey,
 		Node: b.config.Hostname, Pool: b.config.Pool, Address: b.net.Lease.Address.Addr(),
 		Join: b.config.Join, Scripts: script.OfStage(b.config.Scripts, pools.Online), Mounts: b.config.Mounts,
+	}
+	for _, u := range b.args.Also {
+		b.state.Also = append(b.state.Also, u.String())
 	}
 	if b.args.Secure != nil {
 		b.state.Secure = b.args.Secure.String()

@@ -22,6 +22,7 @@ func (b *boot) fetchImage(ctx context.Context) error {
 	f := &fetch.Fetcher{
 		Client: b.srv.Client,
 		URL:    b.srv.URL(b.args.Root),
+		Also:   b.srv.URLs(b.args.Root),
 		TFTP:   net.JoinHostPort(b.args.URL.Hostname(), "69"),
 		Name:   strings.TrimPrefix(b.args.Root, "/"),
 		Digest: b.args.Digest,
@@ -33,8 +34,7 @@ func (b *boot) fetchImage(ctx context.Context) error {
 		},
 	}
 	start := time.Now()
-	var err error
-	if f.Chunks, err = fetch.ReadChunks(ctx, f.Client, f.URL, f.Digest); err != nil {
+	if err := f.FindChunks(ctx); err != nil {
 		b.con.Printf("image", "without digests of its chunks: %v", err)
 	}
 	size, err := f.Fetch(ctx, imageFile)

@@ -20,6 +20,7 @@
 //	drover.url=http://10.28.0.2:80      base of the server's node-facing listener; an IPv6 address means DHCPv6
 //	drover.https=https://10.28.0.2:8444 where config, join and events go by TLS instead
 //	drover.pin=sha256:HEX               digest of that listener's key; nothing else of it is checked
+//	drover.also=10.28.0.3,10.28.0.4     other servers, which go on with the boot when that one does not answer
 //	drover.mac=52-54-00-12-34-56        the MAC that the boot script was made for
 //	drover.nonce=HEX                    identifies this boot; sent with each request
 //	drover.image=sha256:HEX             digest of the root image

@@ -68,6 +68,9 @@ func (r *Renderer) commandLine(s *script, d dialect, boot issuedBoot, rescue boo
 		"drover.image=sha256:"+boot.image.Squashfs.SHA256,
 		"drover.root="+boot.dir+SquashfsFile,
 	)
+	if also := s.also(); also != "" {
+		own = append(own, "drover.also="+also)
+	}
 	if secure := r.advertised(s.Plan, netip.Addr{}).SecureURL; secure != "" && r.Pin != "" {
 		own = append(own, "drover.https="+secure, "drover.pin="+r.Pin)
 	}

@@ -85,6 +85,8 @@ func TestNamedScripts(t *testing.T) {
 		{"rescue-menu.grub", "127.0.0.1", "grub/rescue-52:54:00:00:00:01.cfg", menu},
 		{"next-rescue.grub", "127.0.0.1", node1GRUB, next(pools.NextRescue)},
 		{"next-local.grub", "127.0.0.1", node1GRUB, next(pools.NextLocal)},
+		{"two-servers.grub", "127.0.0.1", node1GRUB, twoServers},
+		{"two-servers.pxelinux", "127.0.0.1", node1PXE, twoServers},
 		{"no-image.grub", "127.0.0.1", node1GRUB, broken},
 		{"node.pxelinux", "127.0.0.1", node1PXE, nil},
 		{"wrapped.pxelinux", "127.0.0.1", node1PXE, wrapped},

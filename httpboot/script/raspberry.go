@@ -67,7 +67,7 @@ func (f *Files) piScript(c *client) (script, error) {
 	if err := c.known(); err != nil {
 		return script{}, err
 	}
-	s := script{Plan: c.Plan, Kernel: path.Join(piFiles, kernelFile), Initrd: path.Join(piFiles, initrdFile)}
+	s := script{Plan: c.Plan, files: files{Kernel: path.Join(piFiles, kernelFile), Initrd: path.Join(piFiles, initrdFile)}}
 	if s.Local() {
 		return s, forbidden("node %s boots from its local disk, for this boot", c.Plan.Node)
 	}

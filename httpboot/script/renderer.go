@@ -61,6 +61,10 @@ type Options struct {
 	SecureURL  string // likewise of the HTTPS listener; empty: there is none
 	Pin        string // of the HTTPS listener's key, sha256:...; empty: there is none
 
+	// Also returns the other servers of the farm, which go on with a boot when this one does not
+	// answer; nil: there is none.
+	Also func() []netip.AddrPort
+
 	Loaders   string     // directory of boot loaders; empty: there are none
 	Templates *Templates // texts of the scripts; nil: drover's own
 
@@ -146,7 +150,7 @@ func (r *Renderer) IPXE(p *resolve.Plan) (text []byte, err error) {
 	r.Forget(p.MAC)
 	s := &script{Plan: p}
 	err = r.write(s, ipxe)
-	s.Self = s.Base + pools.ScriptPath + p.MAC.Dashed()
+	s.self(p.MAC)
 	text, failed := r.Templates.execute(s.template(ipxe), s)
 	if failed != nil {
 		return nil, failed
@@ -160,8 +164,9 @@ func (r *Renderer) Preview(p *resolve.Plan) (text []byte, err error) {
 	if p == nil {
 		return nil, errors.New("the machine gets no script")
 	}
-	s := script{Plan: p, Base: r.advertised(p, netip.Addr{}).URL}
-	s.Self = s.Base + pools.ScriptPath + p.MAC.Dashed()
+	s := script{Plan: p}
+	r.servers(&s)
+	s.self(p.MAC)
 	if _, err = r.try(&s, ipxe); err != nil && s.Problem == "" {
 		s.Problem = err.Error()
 	}
@@ -182,21 +187,29 @@ func (r *Renderer) Finder(client netip.Addr) ([]byte, error) {
 // script is the data of the templates.
 type script struct {
 	*resolve.Plan
-	Base       string // of drover's URLs, without a slash at its end
-	Self       string // iPXE: URL of the script itself, to try again
-	Device     string // GRUB: the server of its files, (tftp,10.28.0.2)
-	Kernel     string // URL, or path
-	Initrd     string // URL, or path
-	FDT        string // U-Boot: path of a device tree; empty for none
-	Args       string // kernel command line, quoted for the boot program
-	RescueArgs string // the same for the rescue shell
-	MemtestEFI string // path below Base, or of TFTP; empty for none
-	MemtestBin string // likewise, for BIOS
-	Problem    string // the reason why the machine cannot boot
-	Reboot     bool   // the machine has to reboot: trying again does not help
+	Base       string  // of drover's URLs, without a slash at its end
+	Device     string  // GRUB: the server of its files, (tftp,10.28.0.2)
+	files              // of this server
+	Others     []files // the same at the other servers
+	FDT        string  // U-Boot: path of a device tree; empty for none
+	Args       string  // kernel command line, quoted for the boot program
+	RescueArgs string  // the same for the rescue shell
+	MemtestEFI string  // path below Base, or of TFTP; empty for none
+	MemtestBin string  // likewise, for BIOS
+	Problem    string  // the reason why the machine cannot boot
+	Reboot     bool    // the machine has to reboot: trying again does not help
 
 	nonce    string // of the boot, once it was issued
 	unproved bool   // the client may have forged its address
+}
+
+// files are what a machine loads from one server.
+type files struct {
+	Self   string // iPXE: URL of the script itself, to try again
+	Kernel string // URL, or path
+	Initrd string // URL, or path
+
+	base string // of the server's URLs
 }
 
 // Menu reports whether the machine gets a menu.
@@ -224,7 +237,7 @@ func (s script) template(d dialect) string {
 // script is valid even with an error: s.Problem then describes the error for the
 // console, and write adds it to the boot's timeline.
 func (r *Renderer) write(s *script, d dialect) error {
-	s.Base = r.advertised(s.Plan, netip.Addr{}).URL
+	r.servers(s)
 	err := r.fill(s, d)
 	if err == nil {
 		return nil
@@ -345,6 +358,14 @@ func (r *Renderer) paths(s *script, d dialect, boot issuedBoot) {
 		s.FDT = s.UBoot.FDT
 	}
 	s.Kernel, s.Initrd = from+kernel, from+initrd
+	for i := range s.Others {
+		o := &s.Others[i]
+		from := o.base + boot.dir
+		if d == grub {
+			from = deviceOf(s.Device, o.base) + boot.dir
+		}
+		o.Kernel, o.Initrd = from+kernel, from+initrd
+	}
 	if s.Menu() {
 		s.MemtestEFI, s.MemtestBin = r.existingLoader("memtest.efi"), r.existingLoader("memtest.bin")
 	}

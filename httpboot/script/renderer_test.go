@@ -27,6 +27,11 @@ func TestScript(t *testing.T) {
 		{name: "bios.ipxe", mac: macBIOS, steps: []string{"script"}},
 		{name: "uefi.ipxe", mac: macUEFI},
 		{name: "catchall.ipxe", mac: macUnknown},
+		{name: "two-servers.ipxe", mac: macUEFI, edit: func(w *world) {
+			twoServers(w)
+			w.SecureURL, w.Pin = "https://10.28.0.2:8444", "sha256:0"
+		}},
+		{name: "two-servers-menu.ipxe", mac: macUEFI, edit: func(w *world) { twoServers(w); w.farm[macUEFI].MenuTimeout = 5 }},
 		{
 			name: "no-image.ipxe", mac: macBIOS,
 			edit:  func(w *world) { w.farm[macBIOS].Image = "debian-13" },
@@ -53,6 +58,16 @@ func TestScript(t *testing.T) {
 			}
 			checkScript(t, text)
 		})
+	}
+}
+
+// twoServers adds other servers: one at another port, this one, and one of the other family.
+func twoServers(w *world) {
+	w.Also = func() (all []netip.AddrPort) {
+		for _, text := range []string{"10.28.0.3:8080", "10.28.0.2:80", "[fd00:28::3]:80"} {
+			all = append(all, netip.MustParseAddrPort(text))
+		}
+		return all
 	}
 }
 

@@ -156,8 +156,9 @@ func sampleScripts() []script {
 	for _, p := range []resolve.Plan{full, {Node: "node", MAC: mac, MACs: []pools.MAC{mac}, Pool: "pool", Image: "image"}} {
 		for _, n := range []pools.NextBoot{"", pools.NextLocal, pools.NextRescue} {
 			plan := p
-			s := script{Plan: plan.WithNextBoot(n), Base: "http://10.28.0.2", Self: "self", Device: "(tftp,10.28.0.2)", Kernel: "kernel",
-				Initrd: "initrd", Args: "args", RescueArgs: "args"}
+			s := script{Plan: plan.WithNextBoot(n), Base: "http://10.28.0.2", Device: "(tftp,10.28.0.2)", Args: "args", RescueArgs: "args"}
+			s.files = files{Self: "self", Kernel: "kernel", Initrd: "initrd"}
+			s.Others = []files{s.files}
 			problem := s
 			problem.Problem, problem.Reboot = "problem", n == ""
 			out = append(out, s, problem)

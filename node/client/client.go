@@ -7,6 +7,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hpke"
 	"crypto/sha256"
@@ -31,13 +32,15 @@ import (
 
 // Server is a client of the node-facing listener, for one boot of one node.
 type Server struct {
-	Base   *url.URL // without a slash at its end
-	Secure *url.URL // the HTTPS listener for config, join and events; nil: Base
+	Base   *url.URL   // without a slash at its end
+	Secure *url.URL   // the HTTPS listener for config, join and events; nil: Base
+	Also   []*url.URL // like Base, of servers that go on with the boot; their HTTPS listener has the port of Secure
 	MAC    pools.MAC
 	Nonce  string // secret
 	BootID string // of this kernel; only the agent sends it
 	Client *http.Client
 
+	at       atomic.Int32           // the server that is asked: 0 is Base, 1 the first of Also
 	eventKey atomic.Pointer[[]byte] // signs events; nil before the config arrives
 }
 
@@ -55,31 +58,75 @@ const MaxAnswer = 16 << 20
 // URL returns the URL of a path.
 func (s *Server) URL(path string) string { return s.Base.String() + path }
 
-// nodeURL returns the URL of this node's config, join or events.
-func (s *Server) nodeURL(what string) string {
+// URLs returns the URLs of a path at all servers but the first, which [Server.URL] has.
+func (s *Server) URLs(path string) (all []string) {
+	for _, u := range s.Also {
+		all = append(all, u.String()+path)
+	}
+	return all
+}
+
+// nodeURL returns the URL of this node's config, join or events at a server.
+func (s *Server) nodeURL(at int32, what string) string {
 	base := s.Base
-	if s.Secure != nil {
+	if at > 0 {
+		base = s.Also[at-1]
+	}
+	switch {
+	case s.Secure != nil && at > 0:
+		secure := *s.Secure
+		secure.Host = net.JoinHostPort(base.Hostname(), cmp.Or(s.Secure.Port(), "443"))
+		base = &secure
+	case s.Secure != nil:
 		base = s.Secure
 	}
 	return base.String() + pools.NodePath + s.MAC.Dashed() + "/" + what
 }
 
-// post sends in as JSON to /node/{mac}/{what} and returns the answer's body.
-func (s *Server) post(ctx context.Context, what string, in any) ([]byte, error) {
+// post sends in as JSON to /node/{mac}/{what} and returns the answer's body. It asks one server
+// after another until one answers, and stays with that one. A refusal counts if all refuse:
+// a server that is away may know better.
+func (s *Server) post(ctx context.Context, what string, in any) (answer []byte, err error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // an escape has six bytes, and pools.MaxEventBody is small
 	if err := enc.Encode(in); err != nil {
 		return nil, retry.Final{Err: err}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.nodeURL(what), &body)
+	for range 1 + len(s.Also) {
+		at := s.at.Load()
+		answer, tried := s.postTo(ctx, at, what, body.Bytes())
+		if tried == nil || !another(tried) {
+			return answer, tried
+		}
+		if _, refused := errors.AsType[Refused](err); err == nil || refused {
+			err = tried
+		}
+		s.at.CompareAndSwap(at, (at+1)%int32(1+len(s.Also)))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+// another reports whether another server may do what one did not: not if that asked for patience.
+func another(err error) bool {
+	_, busy := errors.AsType[retry.Busy](err)
+	_, final := errors.AsType[retry.Final](err)
+	return !busy && !final
+}
+
+// postTo sends a body to one server.
+func (s *Server) postTo(ctx context.Context, at int32, what string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.nodeURL(at, what), bytes.NewReader(body))
 	if err != nil {
 		return nil, retry.Final{Err: err}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(pools.NonceHeader, s.Nonce)
 	if key := s.eventKey.Load(); key != nil && what == "events" {
-		req.Header.Set(pools.SignatureHeader, pools.SignEvent(*key, body.Bytes()))
+		req.Header.Set(pools.SignatureHeader, pools.SignEvent(*key, body))
 	}
 	resp, err := s.Client.Do(req)
 	if err != nil {

@@ -29,6 +29,7 @@ type Args struct {
 	MAC     pools.MAC     // of the boot network card
 	Nonce   string        // secret: identifies this boot
 	Secure  *url.URL      // base of its HTTPS listener, likewise; nil: none
+	Also    []*url.URL    // bases of other servers that go on with the boot when that of URL does not answer
 	Pin     []byte        // SHA-256 of that listener's key; nil: none
 	Digest  [32]byte      // sha256 of the root image
 	Root    string        // path of the root image below URL
@@ -58,7 +59,7 @@ func Parse(cmdline string) (Args, error) {
 	}
 	var errs []error
 	for _, read := range []func(map[string]string) error{
-		a.readURL, a.readSecure, a.readMAC, a.readNonce, a.readImage, a.readTimeout,
+		a.readURL, a.readAlso, a.readSecure, a.readMAC, a.readNonce, a.readImage, a.readTimeout,
 	} {
 		if err := read(given); err != nil {
 			errs = append(errs, err)
@@ -79,6 +80,29 @@ func (a *Args) readURL(given map[string]string) error {
 	u, err := serverURL("drover.url", s, example)
 	a.URL = u
 	return err
+}
+
+// maxAlso bounds drover.also.
+const maxAlso = 8
+
+// readAlso reads the other servers. A wrong one is a mistake of the script: it would be missed
+// when it is needed.
+func (a *Args) readAlso(given map[string]string) error {
+	if given["drover.also"] == "" {
+		return nil
+	}
+	all := strings.Split(given["drover.also"], ",")
+	if len(all) > maxAlso {
+		return fmt.Errorf("drover.also has %d servers, more than %d", len(all), maxAlso)
+	}
+	for _, text := range all {
+		s, err := pools.ParseServer(text)
+		if err != nil {
+			return fmt.Errorf("drover.also: %w", err)
+		}
+		a.Also = append(a.Also, &url.URL{Scheme: "http", Host: pools.ServerText(s)})
+	}
+	return nil
 }
 
 // readSecure reads the base of the HTTPS listener and the pin of its key. One without

@@ -172,3 +172,22 @@ func TestPinMistakes(t *testing.T) {
 		}
 	}
 }
+
+func TestParseAlso(t *testing.T) {
+	got, err := Parse(goodArgs + " drover.also=10.77.0.2,10.77.0.3:8080,[fd00::3]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, u := range got.Also {
+		all = append(all, u.String())
+	}
+	if want := []string{"http://10.77.0.2", "http://10.77.0.3:8080", "http://[fd00::3]"}; !slices.Equal(all, want) {
+		t.Errorf("got %q, want %q", all, want)
+	}
+	for _, bad := range []string{"example.org", "10.77.0.2,", "http://10.77.0.2", "10.77.0.2/x", "0.0.0.0", "10.77.0.2:0", strings.Repeat("10.77.0.2,", 8) + "10.77.0.2"} {
+		if _, err := Parse(goodArgs + " drover.also=" + bad); err == nil || !strings.Contains(err.Error(), "drover.also") {
+			t.Errorf("drover.also=%s: got error %v", bad, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,6 +26,18 @@ type Chunks struct {
 
 // chunksLimit is how long [ReadChunks] waits. The digest of the whole file does without it.
 const chunksLimit = 5 * time.Second
+
+// FindChunks sets the digests of the chunks, from the first server that has them.
+func (f *Fetcher) FindChunks(ctx context.Context) (err error) {
+	for at := range 1 + len(f.Also) {
+		var failed error
+		if f.Chunks, failed = ReadChunks(ctx, f.Client, f.url(at), f.Digest); failed == nil {
+			return nil
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
 
 // ReadChunks reads the digests of the chunks of a squashfs from the manifest beside it.
 // The manifest needs no trust: the URL, NAME/ID/root.squashfs, has its digest, and is of

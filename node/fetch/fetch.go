@@ -30,8 +30,9 @@ import (
 type Fetcher struct {
 	Client   *http.Client
 	URL      string
-	TFTP     string // the server's host and port for TFTP; empty: HTTP only
-	Name     string // of the file by TFTP
+	Also     []string // URLs of the same file at other servers: the next one is asked after a try that brought nothing
+	TFTP     string   // the server's host and port for TFTP; empty: HTTP only
+	Name     string   // of the file by TFTP
 	Digest   [sha256.Size]byte
 	Chunks   Chunks        // of a file with that digest; zero: the file is checked as a whole
 	Stall    time.Duration // limit of a read; 0: 15 s
@@ -62,6 +63,7 @@ type Fetcher struct {
 	answered bool // by HTTP: with bytes, or with a place in the queue
 	byTFTP   bool // the next try is by TFTP
 	running  bool // the server answers by TFTP
+	at       int  // the server of the next try by HTTP: 0 is URL, 1 the first of Also
 }
 
 // queueHold is the time for which the server may hold a request that waits for its turn:
@@ -113,6 +115,9 @@ func (f *Fetcher) attempt(ctx context.Context) error {
 	f.NoHTTP = err
 	_, busy := errors.AsType[retry.Busy](err)
 	f.answered = f.answered || busy || f.done > before
+	if err != nil && !busy && f.done <= before {
+		f.at = (f.at + 1) % (1 + len(f.Also))
+	}
 	f.byTFTP = f.TFTP != "" && !f.answered
 	return err
 }
@@ -181,7 +186,7 @@ func (f *Fetcher) verify() error {
 }
 
 func (f *Fetcher) request(ctx context.Context) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url(f.at), nil)
 	if err != nil {
 		return nil, retry.Final{Err: err}
 	}
@@ -193,6 +198,14 @@ func (f *Fetcher) request(ctx context.Context) (*http.Response, error) {
 	}
 	req.Header.Set(pools.WaitHeader, strconv.Itoa(int(queueHold/time.Second)))
 	return f.Client.Do(req)
+}
+
+// url returns the URL at a server.
+func (f *Fetcher) url(at int) string {
+	if at == 0 {
+		return f.URL
+	}
+	return f.Also[at-1]
 }
 
 // accept checks the header of an answer and prepares the file for its body.

@@ -30,6 +30,7 @@ const (
 // Boot is the data of the boot that the agent needs. It has secrets.
 type Boot struct {
 	URL     string              `json:"url"`
+	Also    []string            `json:"also,omitempty"`   // URLs of other servers
 	Secure  string              `json:"secure,omitempty"` // URL of the HTTPS listener; empty: none
 	Pin     []byte              `json:"pin,omitempty"`
 	MAC     pools.MAC           `json:"mac"`
@@ -90,11 +91,19 @@ func (s Boot) Server() (*client.Server, hpke.PrivateKey, error) {
 			return nil, nil, err
 		}
 	}
+	var also []*url.URL
+	for _, text := range s.Also {
+		u, err := url.Parse(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		also = append(also, u)
+	}
 	key, err := pools.LoadKey(s.Key)
 	if err != nil {
 		return nil, nil, errors.New("the boot's key is damaged")
 	}
-	srv := &client.Server{Base: u, Secure: secure, MAC: s.MAC, Nonce: s.Nonce, Client: client.NewHTTP(s.Pin)}
+	srv := &client.Server{Base: u, Secure: secure, Also: also, MAC: s.MAC, Nonce: s.Nonce, Client: client.NewHTTP(s.Pin)}
 	srv.SignEvents(s.Events)
 	return srv, key, nil
 }

@@ -186,6 +186,7 @@ func (c *checker) nodeFacing(s *pools.Server) {
 	if n := s.MaxConcurrentImages; n < 1 || n > 65536 {
 		c.failf("server.maxConcurrentImages", "64 suits most networks", "server.maxConcurrentImages %d is not from 1 to 65536", n)
 	}
+	c.also()
 	c.retire()
 	c.brake()
 	if g := time.Duration(s.Grace); g < time.Second || g > time.Hour {

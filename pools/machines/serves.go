@@ -9,7 +9,7 @@ import (
 
 // Serves reports whether TFTP and the node-facing HTTP listeners answer the host at an
 // address. They answer loopback addresses, the declared subnets, the networks of
-// server.clients, and declared nodes. Where the config declares no subnets, the networks
+// server.clients, declared nodes, and the other servers of server.also. Where the config declares no subnets, the networks
 // of [resolve.Farm.Locals] count. Any host can send a request in the name of a host
 // elsewhere, which would get the answer.
 func (d *Directory) Serves(addr netip.Addr) bool {
@@ -17,6 +17,8 @@ func (d *Directory) Serves(addr netip.Addr) bool {
 	f := d.Farm.Farm()
 	switch {
 	case addr.IsLoopback(), f.Config.SubnetOf(addr) >= 0, holds(f.Config.Server.Clients, addr), f.Reserved(addr):
+		return true
+	case slices.ContainsFunc(f.Config.Server.Others(), func(a netip.AddrPort) bool { return a.Addr() == addr }):
 		return true
 	}
 	return len(f.Config.Subnets) == 0 && isLocal(f, addr)
