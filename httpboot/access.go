@@ -74,7 +74,7 @@ func (h *handler) line(rec *recorder, reason Refusal) (level slog.Level, kind st
 // isStep reports whether a boot requests a route about once.
 func isStep(route string) bool {
 	switch route {
-	case "", "GET /boot.ipxe", "POST " + pools.NodePath + "{mac}/events":
+	case "", "GET /boot.ipxe", "POST " + pools.PeersPath, "POST " + pools.NodePath + "{mac}/events":
 		return false
 	}
 	return true

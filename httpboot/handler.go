@@ -69,6 +69,9 @@ func (s *Server) handler() *handler {
 	h.route("POST "+pools.NodePath+"{mac}/join", h.serveJoin)
 	h.route("POST "+pools.NodePath+"{mac}/events", h.serveEvent)
 	h.route("POST "+pools.NodePath+"{mac}/inventory", h.serveInventory)
+	if s.Peers != nil {
+		h.route("POST "+pools.PeersPath, h.servePeer)
+	}
 	return h
 }
 

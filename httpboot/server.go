@@ -94,6 +94,10 @@ type Server struct {
 	// machine reports it. It must return at once, and may be nil.
 	OnInventory func(mac pools.MAC, v pools.Inventory)
 
+	// Peers answers another server of the farm, whose request has a signature, and signs the answer.
+	// The error is for the client. nil: there is no other server.
+	Peers func(body []byte, signature string) (answer []byte, signed string, err error)
+
 	Limits
 
 	serving atomic.Pointer[handler] // of Serve

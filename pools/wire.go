@@ -36,6 +36,9 @@ const (
 	MaxEventBody   = 8 << 10
 	MaxInventory   = 32 << 10
 	MaxNodeRequest = 8 << 10
+
+	// MaxPeerBody bounds what a server of the farm sends another one, in bytes.
+	MaxPeerBody = 96 << 10
 )
 
 // Paths of the node-facing listener; {mac} is [MAC.Dashed].
@@ -43,6 +46,7 @@ const (
 	ScriptPath = "/boot/"    // + {mac}: GET, the boot script
 	ImagePath  = "/images/"  // + {name}/{digest}/{file}: GET, HEAD
 	LoaderPath = "/loaders/" // + {file...}: GET, HEAD
+	PeersPath  = "/peers"    // POST, by another server of the farm
 	NodePath   = "/node/"    // + {mac}/config, {mac}/join, {mac}/events: POST
 )
 

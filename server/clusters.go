@@ -24,6 +24,9 @@ func (s *Server) startClusters(dir string) error {
 		return err
 	}
 	s.Store.Boots.EventSecret = key
+	if err := s.newPeers(dir, key); err != nil {
+		return err
+	}
 	farm := s.Live.Farm()
 	s.clusters = &kube.Clusters{
 		Log: s.part("kube"), OnReady: s.nodeReady, OnReconcile: s.metrics.Reconciled, OnRefused: s.metrics.AnswerRefused, Machines: s.Machines, Key: key,

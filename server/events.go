@@ -82,6 +82,9 @@ func (s *Server) exchange(e dhcp.Exchange) {
 		e.Plan != nil && e.Plan.CatchAll {
 		s.Store.Boots.Lease(e.MAC)
 	}
+	if e.Type == "REQUEST" && e.Decision == dhcp.OtherServer && e.Plan != nil {
+		s.Store.Boots.Left(e.MAC)
+	}
 	if !e.Begins() {
 		return
 	}

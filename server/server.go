@@ -45,6 +45,7 @@ import (
 	"drover/server/metrics"
 	"drover/server/netconsole"
 	"drover/server/network"
+	"drover/server/peers"
 	"drover/server/readiness"
 	"drover/server/systemd"
 	"drover/server/traces"
@@ -98,6 +99,7 @@ type Server struct {
 	netconsole *netconsole.Server // nil: the config asks for none
 	http       *httpboot.Server
 	traces     *traces.Sender // nil: the config names no collector
+	peers      *peers.Peers   // nil: the config names no other server
 
 	scripts *script.Renderer // of TFTP and HTTP
 	disks   *readiness.Disks
@@ -205,6 +207,7 @@ func (s *Server) assemble(o Options, images *catalog.Catalog) error {
 		OnRequest: s.metrics.Request, OnRefused: s.metrics.Refused, OnQueue: s.metrics.Queue, OnInventory: s.inventory,
 		Limits: httpboot.Limits{MaxImages: cfg.MaxConcurrentImages, Grace: time.Duration(cfg.Grace)},
 	}
+	s.joinPeers(images, nodeTLS, ready)
 	s.serveTFTP(cfg, o.Loaders)
 	s.serveTFTP6(farm.Config, o.Loaders)
 	s.serveNetconsole(cfg)
@@ -301,6 +304,9 @@ func (s *Server) Run(ctx context.Context) error {
 	start("retired nodes", s.expireRetired)
 	if s.traces != nil {
 		start("traces", s.traces.Run)
+	}
+	if s.peers != nil {
+		start("peers", s.peers.Run)
 	}
 	start("restore", s.awaitRestore)
 	if s.tenants != nil {

@@ -8,6 +8,7 @@ const (
 	nodesKey   = "nodes.key"
 	httpsKey   = "https.key"
 	tokensFile = "tokens.json"     // of joins
+	serverID   = "server.id"       // of this server among those of a farm
 	apiTokens  = "api-tokens.json" // of the REST API
 
 	lastGoodConfig = "config.last-good.yaml"

@@ -51,11 +51,9 @@ func (t *Table) Report(mac pools.MAC, r Report) error {
 		t.mu.Unlock()
 		return err
 	}
-	tell := func() {}
-	if r.Nonce != "" {
-		tell = t.here(b, false)
-	}
+	elsewhere, ended := b.Record.Elsewhere && r.Nonce != "", b.Record.Ended()
 	report := t.note(b, r.Event, t.Now())
+	tell := t.here(b, elsewhere, !ended && b.Record.Ended())
 	t.mu.Unlock()
 	report()
 	tell()

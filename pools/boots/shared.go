@@ -28,8 +28,9 @@ type Sharing struct {
 	// one: what it has voided stays void.
 	Server [4]byte
 
-	// Tell is called, without a lock, when a node has claimed a boot here or goes on with one here
-	// that it claimed elsewhere. It must not wait. The other servers get it by [Table.Told].
+	// Tell is called, without a lock, when a node has claimed a boot here, goes on with one here
+	// that it claimed elsewhere, or has come to its end here. It must not wait. The other servers
+	// get it by [Table.Told].
 	Tell func(Claim)
 
 	// Tentative is for servers that cannot see which of them a machine has chosen, as with
@@ -43,6 +44,7 @@ type Claim struct {
 	Nonce  []byte    `json:"nonce"` // its SHA-256
 	Key    []byte    `json:"key"`   // SHA-256 of the node's public key
 	Issued time.Time `json:"issued"`
+	End    Step      `json:"end,omitempty"` // the last step of the boot, once it has ended
 }
 
 // The layout of a nonce of a server that shares: version, Unix time in seconds, ID of the server,
@@ -146,7 +148,9 @@ func (t *Table) Told(p *resolve.Plan, c Claim) (twice bool) {
 		b.KeyHash = c.Key
 		b.Signed = true // a node that has claimed a shared boot has the key for its events
 	}
-	b.Record.Elsewhere = !b.Record.Ended()
+	if b.Record.Elsewhere = !b.Record.Ended(); c.End == StepOnline || c.End == StepReady {
+		b.Record.reach(Event{Step: c.End, Detail: "at another server"}, now)
+	}
 	t.place(b)
 	t.dirty[b] = true
 	return false
@@ -191,14 +195,38 @@ func (t *Table) outdated(mac pools.MAC, issued, now time.Time) bool {
 	return (b.KeyHash != nil || b.proves()) && b.Issued.After(issued.Add(MaxSkew))
 }
 
-// here returns a function that tells the other servers that a node goes on here with a claimed
-// boot, if they do not know it. The caller calls it after the unlock.
-func (t *Table) here(b *boot, claimed bool) (tell func()) {
-	elsewhere := b.Record.Elsewhere
-	b.Record.Elsewhere = false
-	if t.Sharing == nil || t.Sharing.Tell == nil || !b.Shared || b.KeyHash == nil || !elsewhere && !claimed {
+// here returns a function that tells the other servers of a claimed boot that is served here, if
+// there is news: it was elsewhere before, or it is new or has ended. The caller calls it after the
+// unlock.
+func (t *Table) here(b *boot, elsewhere, news bool) (tell func()) {
+	if t.Sharing == nil || t.Sharing.Tell == nil || !b.Shared || b.KeyHash == nil || !elsewhere && !news {
 		return func() {}
 	}
-	c := Claim{MAC: b.Record.MAC, Nonce: b.NonceHash, Key: b.KeyHash, Issued: b.Issued}
+	c := b.claim()
 	return func() { t.Sharing.Tell(c) }
+}
+
+// claim returns the claim of a claimed boot.
+func (b *boot) claim() Claim {
+	c := Claim{MAC: b.Record.MAC, Nonce: b.NonceHash, Key: b.KeyHash, Issued: b.Issued}
+	if b.Record.Ended() {
+		last, _ := b.Record.Furthest()
+		c.End = last.Step
+	}
+	return c
+}
+
+// Claims returns the claims that other servers need to know: a server that starts has forgotten
+// which of them it has told.
+func (t *Table) Claims() (all []Claim) {
+	now := t.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for mac := range t.byMAC {
+		b := t.issuedTo(mac)
+		if b != nil && b.Shared && b.KeyHash != nil && !b.Record.Elsewhere && Recent(b.Issued, now, SharedLife) {
+			all = append(all, b.claim())
+		}
+	}
+	return all
 }

@@ -229,7 +229,8 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 		t.mu.Unlock()
 		return ErrClaimed
 	case b.bound:
-		tell := t.here(b, false)
+		tell := t.here(b, b.Record.Elsewhere, false)
+		b.Record.Elsewhere = false
 		t.mu.Unlock()
 		tell()
 		return nil
@@ -264,7 +265,8 @@ func (t *Table) Claim(mac pools.MAC, nonce string, publicKey []byte) error {
 		return ErrNonce // the script was issued again meanwhile
 	}
 	b.bound = true
-	tell = t.here(b, true)
+	b.Record.Elsewhere = false
+	tell = t.here(b, false, true)
 	return nil
 }
 

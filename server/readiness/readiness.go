@@ -22,6 +22,7 @@ import (
 	"drover/pools"
 	"drover/pools/config"
 	"drover/pools/resolve"
+	"drover/server/peers"
 	"drover/web/api"
 )
 
@@ -53,6 +54,8 @@ type Checks struct {
 	Parts      []string                 // all that serve DHCP or DHCPv6, by the names of Interfaces
 	Objects    func() map[string]string // problems of the admin cluster's objects, by part; nil: none
 
+	Peers func() []peers.Status // the other servers of the farm; nil: there are none
+
 	Expiries func() map[string]time.Time // when credentials for clusters end, by cluster; nil: none do
 	Renewals func() map[string]error     // those that drover renews, with the error of the last try
 
@@ -75,8 +78,21 @@ func (c *Checks) Problems() []api.Problem {
 		out = append(out, api.Problem{Part: "chassis " + name, Problem: printable.Line(text, maxProblem), Brief: "it cannot be read", Warning: true})
 	}
 	out = append(out, append(c.interfaceProblems(), c.objectProblems()...)...)
-	out = append(out, c.configProblems()...)
+	out = append(append(out, c.configProblems()...), c.peerProblems()...)
 	slices.SortFunc(out, func(a, b api.Problem) int { return cmp.Compare(a.Part, b.Part) })
+	return out
+}
+
+// peerProblems returns the other servers where a boot cannot go on.
+func (c *Checks) peerProblems() (out []api.Problem) {
+	if c.Peers == nil {
+		return nil
+	}
+	for _, s := range c.Peers() {
+		if s.Problem != "" {
+			out = append(out, api.Problem{Part: "server " + s.Server, Problem: printable.Line(s.Problem, maxProblem), Brief: "it cannot stand in for this one", Warning: true})
+		}
+	}
 	return out
 }
 

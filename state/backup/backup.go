@@ -134,7 +134,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
 // left are the names of files that are no part of a backup.
 func left(name string) bool {
 	return !carries(name) || name == manifestName ||
-		slices.Contains([]string{".damaged", ".old", ".tmp", ".snap", ".log", ".sock", ".addr"}, filepath.Ext(name))
+		slices.Contains([]string{".damaged", ".old", ".tmp", ".snap", ".log", ".sock", ".addr", ".id"}, filepath.Ext(name))
 }
 
 // collect reads the files of a state directory.

@@ -108,6 +108,8 @@ func (o *observed) boot(s *pools.NodeStatus, b *boots.Record) {
 		s.State, s.Detail = pools.NodeReady, ""
 	case b.Ended():
 		s.State, s.Detail = pools.NodeOnline, ""
+	case b.Elsewhere:
+		s.State, s.Detail = pools.NodeBooting, "at another server"
 	case b.Stuck != nil:
 		s.State, s.Detail = pools.NodeStuck, "after "+s.Detail
 	default:
