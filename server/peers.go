@@ -37,12 +37,9 @@ func (s *Server) newPeers(dir string, key []byte) error {
 	sum := sha256.Sum256(id)
 	s.peers = &peers.Peers{
 		Key: key, ID: hex.EncodeToString(sum[:8]), Version: s.version, Others: cfg.Others(),
-		IsOwn: func(a netip.Addr) bool { return s.Live.Farm().IsLocal(a) }, Told: s.told, Log: s.part("peers"),
+		IsOwn: func(a netip.Addr) bool { return s.Live.Farm().IsLocal(a) }, Claims: s.Store.Boots.Claims, Told: s.told, Log: s.part("peers"),
 	}
 	s.Store.Boots.Sharing = &boots.Sharing{Server: [4]byte(sum[:4]), Tell: s.peers.Tell, Tentative: cfg.DHCP != pools.DHCPFull}
-	for _, c := range s.Store.Boots.Claims() {
-		s.peers.Tell(c)
-	}
 	return nil
 }
 

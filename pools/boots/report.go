@@ -53,11 +53,34 @@ func (t *Table) Report(mac pools.MAC, r Report) error {
 	}
 	elsewhere, ended := b.Record.Elsewhere && r.Nonce != "", b.Record.Ended()
 	report := t.note(b, r.Event, t.Now())
-	tell := t.here(b, elsewhere, !ended && b.Record.Ended())
+	ended = !ended && b.Record.Ended()
+	tell := t.here(b, elsewhere, ended)
+	stored := func() {}
+	if ended && b.Shared {
+		stored = t.storeEnd(b)
+	}
 	t.mu.Unlock()
 	report()
+	stored()
 	tell()
 	return nil
+}
+
+// storeEnd stores the end of a boot, of which the node reports nothing more: after a crash of this
+// server the others could not tell that the machine is up. The caller waits after the unlock. What
+// the storage does not take is stored by a later flush.
+func (t *Table) storeEnd(b *boot) (wait func()) {
+	stored, err := t.put(b)
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		if stored() != nil {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.mark(b)
+		}
+	}
 }
 
 // target returns the boot of an event.

@@ -104,7 +104,7 @@ func (t *Table) Adopt(p *resolve.Plan, text string) {
 	hash := sha256.Sum256([]byte(text))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b, _ := t.byHash(p.MAC, hash[:], now); b != nil || t.outdated(p.MAC, issued, now) {
+	if t.withNonce(p.MAC, hash[:]) != nil || t.outdated(p.MAC, issued, now) {
 		return
 	}
 	b := t.takenOver(p, issued, now)
@@ -127,12 +127,15 @@ func (t *Table) Told(p *resolve.Plan, c Claim) (twice bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b, n := t.byHash(p.MAC, c.Nonce, now)
+	b := t.withNonce(p.MAC, c.Nonce)
+	current, n := t.byHash(p.MAC, c.Nonce, now)
 	switch {
 	case b != nil && b.KeyHash != nil:
 		if !slices.Equal(b.KeyHash, c.Key) {
 			return true
 		}
+	case b != current: // the machine has begun another boot since
+		return false
 	case b == nil && t.outdated(p.MAC, c.Issued, now):
 		return false
 	case b == nil:
@@ -148,9 +151,10 @@ func (t *Table) Told(p *resolve.Plan, c Claim) (twice bool) {
 		b.KeyHash = c.Key
 		b.Signed = true // a node that has claimed a shared boot has the key for its events
 	}
-	if b.Record.Elsewhere = !b.Record.Ended(); c.End == StepOnline || c.End == StepReady {
+	if !b.Record.Ended() && (c.End == StepOnline || c.End == StepReady) {
 		b.Record.reach(Event{Step: c.End, Detail: "at another server"}, now)
 	}
+	b.Record.Elsewhere = !b.Record.Ended()
 	t.place(b)
 	t.dirty[b] = true
 	return false
@@ -168,6 +172,16 @@ func (t *Table) Left(mac pools.MAC) {
 }
 
 // The methods below require that the lock is held.
+
+// withNonce returns the boot that has, or had, a nonce; nil if there is none.
+func (t *Table) withNonce(mac pools.MAC, hash []byte) *boot {
+	for _, b := range slices.Backward(t.byMAC[mac]) {
+		if slices.ContainsFunc(b.nonces(), func(n nonce) bool { return slices.Equal(n.NonceHash, hash) }) {
+			return b
+		}
+	}
+	return nil
+}
 
 // takenOver returns the boot in which a machine goes on with a nonce of another server: the newest
 // one if it began here as well, else a new one. It is nil if the machine has begun another boot
@@ -216,8 +230,8 @@ func (b *boot) claim() Claim {
 	return c
 }
 
-// Claims returns the claims that other servers need to know: a server that starts has forgotten
-// which of them it has told.
+// Claims returns the claims that a server needs to know that has just started: it may have missed
+// them, or lost what it saw last.
 func (t *Table) Claims() (all []Claim) {
 	now := t.Now()
 	t.mu.Lock()

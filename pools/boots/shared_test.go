@@ -211,7 +211,7 @@ func TestSharedEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := p.a.EventKey(mac(1), nonce)
-	e := boots.Report{Nonce: nonce, Event: boots.Event{Step: boots.StepOnline, Uptime: 1}}
+	e := boots.Report{Nonce: nonce, Event: boots.Event{Step: boots.StepSwitch, Uptime: 1}}
 	if err := p.b.Report(mac(1), e); !errors.Is(err, boots.ErrUnsigned) {
 		t.Errorf("without a signature: got %v, want ErrUnsigned", err)
 	}
@@ -219,11 +219,44 @@ func TestSharedEvents(t *testing.T) {
 	if err := p.b.Report(mac(1), e); err != nil {
 		t.Errorf("signed: %v", err)
 	}
-	if r, _ := p.b.Current(mac(1)); r.Elsewhere || !r.Ended() {
+	if r, _ := p.b.Current(mac(1)); r.Elsewhere {
 		t.Errorf("at the server that has the event: %+v", r)
 	}
 	if r, _ := p.a.Current(mac(1)); !r.Elsewhere {
 		t.Errorf("at the server that has it not: %+v", r)
+	}
+	e.Step, e.Uptime = boots.StepOnline, 2
+	if err := p.b.Report(mac(1), e); err != nil {
+		t.Errorf("online: %v", err)
+	}
+	for name, s := range map[string]*boots.Table{"a": p.a, "b": p.b} {
+		if r, _ := s.Current(mac(1)); r.Elsewhere || !r.Ended() || len(s.List()) != 1 {
+			t.Errorf("after the end at b, at %s: %+v", name, s.List())
+		}
+	}
+}
+
+// A machine boots twice in a minute. What is told of its first boot again, as after the restart of
+// a server, changes nothing of the second one.
+func TestToldAgain(t *testing.T) {
+	p := newPair(t)
+	if err := claimAt(p.a, p.script(t), "key"); err != nil {
+		t.Fatal(err)
+	}
+	first := p.last
+	nonce := p.script(t)
+	if err := claimAt(p.b, nonce, "second key"); err != nil {
+		t.Fatal(err)
+	}
+	first.End = boots.StepOnline
+	for name, s := range map[string]*boots.Table{"a": p.a, "b": p.b} {
+		s.Told(declared(1), first)
+		if err := claimAt(s, nonce, "second key"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(s.List()) != 2 || len(s.Claims()) > 1 {
+			t.Errorf("%s: boots %+v, claims %+v", name, s.List(), s.Claims())
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ type Peers struct {
 	Others  []netip.AddrPort                 // their listeners
 	IsOwn   func(netip.Addr) bool            // whether an address is one of this server: it is left out
 	Digests func() map[string]string         // what all servers must have alike, by its name
+	Claims  func() []boots.Claim             // that a server needs to know that has just started
 	Told    func(from string, c boots.Claim) // takes a claim that another server tells
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
@@ -62,10 +63,11 @@ type Peers struct {
 
 // peer is another server.
 type peer struct {
-	url    string
-	own    bool // it is this server
-	wake   chan struct{}
-	claims map[pools.MAC]boots.Claim // that it does not know
+	url      string
+	own      bool   // it is this server
+	instance string // the process that has all claims but those below
+	wake     chan struct{}
+	claims   map[pools.MAC]boots.Claim // that it does not know
 
 	asked   bool
 	failed  int    // tries since it answered
@@ -112,16 +114,18 @@ func (p *Peers) Tell(c boots.Claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, to := range p.all() {
-		if to.own {
-			continue
-		}
-		if _, known := to.claims[c.MAC]; known || len(to.claims) < maxKept {
+		if _, known := to.claims[c.MAC]; !to.own && (known || len(to.claims) < maxKept) {
 			to.claims[c.MAC] = c
+			to.wakeUp()
 		}
-		select {
-		case to.wake <- struct{}{}:
-		default:
-		}
+	}
+}
+
+// wakeUp has the server asked now.
+func (t *peer) wakeUp() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -186,16 +190,16 @@ func (p *Peers) ask(ctx context.Context, to *peer) (more bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		for _, c := range claims {
-			if _, newer := to.claims[c.MAC]; !newer {
-				to.claims[c.MAC] = c
-			}
-		}
+		to.putBack(claims)
 		return false, err
 	}
 	if answer.Instance == p.instance {
 		to.own = true
 		return false, nil
+	}
+	if answer.Instance != to.instance {
+		to.instance = answer.Instance
+		to.putBack(p.Claims())
 	}
 	return len(to.claims) > 0, p.compare(answer)
 }
@@ -212,6 +216,15 @@ func (t *peer) take(now time.Time) (claims []boots.Claim) {
 		}
 	}
 	return claims
+}
+
+// putBack keeps claims that the server does not know, unless there is a newer one of a machine.
+func (t *peer) putBack(claims []boots.Claim) {
+	for _, c := range claims {
+		if _, newer := t.claims[c.MAC]; !newer {
+			t.claims[c.MAC] = c
+		}
+	}
 }
 
 func (p *Peers) message(claims []boots.Claim) message {
@@ -344,8 +357,13 @@ func (p *Peers) Answer(body []byte, signature string) (answer []byte, signed str
 		return nil, "", fmt.Errorf("the clocks of both servers differ by %s", skew.Round(time.Second))
 	}
 	p.mu.Lock()
-	p.all()
+	all := p.all()
 	own := m.Instance == p.instance
+	if !own && !slices.ContainsFunc(all, func(to *peer) bool { return to.instance == m.Instance }) {
+		for _, to := range all { // one of them has just started
+			to.wakeUp()
+		}
+	}
 	p.mu.Unlock()
 	if !own {
 		for _, c := range m.Claims {

@@ -26,6 +26,7 @@ type server struct {
 	addr netip.AddrPort
 
 	mu      sync.Mutex
+	known   []boots.Claim
 	told    []boots.Claim
 	digests map[string]string
 	skew    time.Duration
@@ -49,6 +50,7 @@ func newServer(t *testing.T, id string) *server {
 	s.Peers = &peers.Peers{
 		Key: []byte("a key of both"), ID: id, Version: "1.0", IsOwn: func(netip.Addr) bool { return false }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Digests: func() map[string]string { s.mu.Lock(); defer s.mu.Unlock(); return s.digests },
+		Claims:  func() []boots.Claim { s.mu.Lock(); defer s.mu.Unlock(); return s.known },
 		Told:    func(_ string, c boots.Claim) { s.set(func() { s.told = append(s.told, c) }) },
 		Now:     func() time.Time { s.mu.Lock(); defer s.mu.Unlock(); return time.Now().Add(s.skew) },
 	}
@@ -114,6 +116,18 @@ func TestTell(t *testing.T) {
 		s := a.Status()
 		return len(s) == 1 && s[0].Answers && s[0].Problem == ""
 	})
+}
+
+// A server that has just started is told what it may have missed, at once.
+func TestStarts(t *testing.T) {
+	a, b := newServer(t, "a"), newServer(t, "b")
+	a.known = []boots.Claim{claim(7)}
+	b.away = true
+	run(t, a, b)
+	fixture.Eventually(t, "that b is away", func() bool { a.Tell(claim(1)); return len(a.Status()) == 1 })
+	b.set(func() { b.away = false })
+	run(t, b, a) // it asks a
+	fixture.Eventually(t, "the claim", hasTold(b, 7))
 }
 
 // What makes that a boot cannot go on at the other server is told.

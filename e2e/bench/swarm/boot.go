@@ -77,8 +77,8 @@ func (m *machine) leaseIPXE(ctx context.Context) error {
 }
 
 var (
-	kernelLine = regexp.MustCompile(`(?m)^kernel --name kernel (\S+) (.*?)(?: \|\| goto no-kernel)?$`)
-	initrdLine = regexp.MustCompile(`(?m)^initrd --name initrd (\S+)`)
+	kernelLine = regexp.MustCompile(`(?m)^kernel --name kernel .*$`)
+	initrdLine = regexp.MustCompile(`(?m)^initrd --name initrd .*$`)
 )
 
 // readScript reads the boot script, and the command line in it as drover-init does.
@@ -88,28 +88,49 @@ func (m *machine) readScript(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kernel, initrd := kernelLine.FindStringSubmatch(text), initrdLine.FindStringSubmatch(text)
-	if kernel == nil || initrd == nil {
+	var args string
+	m.kernel, args = tries(kernelLine.FindString(text), "kernel --name kernel ")
+	m.initrd, _ = tries(initrdLine.FindString(text), "initrd --name initrd ")
+	if m.kernel == nil || m.initrd == nil {
 		return fmt.Errorf("the script boots nothing:\n%s", text)
 	}
-	m.kernel, m.initrd = kernel[1], initrd[1]
-	m.args, err = cmdline.Parse(kernel[2])
+	m.args, err = cmdline.Parse(args)
 	if err == nil && m.args.MAC != m.mac {
 		err = violation{fmt.Errorf("the script is for %s", m.args.MAC)}
 	}
 	return err
 }
 
+// tries returns the URLs of a line of a script, "COMMAND URL ARGS || COMMAND URL ARGS || goto
+// LABEL", and the arguments.
+func tries(line, command string) (urls []string, args string) {
+	for try := range strings.SplitSeq(line, " || ") {
+		if rest, ok := strings.CutPrefix(try, command); ok {
+			var url string
+			url, args, _ = strings.Cut(rest, " ")
+			urls = append(urls, url)
+		}
+	}
+	return urls, args
+}
+
 func (m *machine) readKernel(ctx context.Context) error { return m.readFile(ctx, m.kernel, kernelSize) }
 func (m *machine) readInitrd(ctx context.Context) error { return m.readFile(ctx, m.initrd, initrdSize) }
 
-// readFile reads a file as iPXE does: whole, and once.
-func (m *machine) readFile(ctx context.Context, url string, size int64) error {
-	_, n, err := m.get(ctx, url, 0)
-	if err == nil && n != size {
-		err = fmt.Errorf("%s has %d bytes, want %d", url, n, size)
+// readFile reads a file as iPXE does: whole, and once from each server until one has it.
+func (m *machine) readFile(ctx context.Context, urls []string, size int64) error {
+	var failed error
+	for _, url := range urls {
+		_, n, err := m.get(ctx, url, 0)
+		if err == nil && n == size {
+			return nil
+		}
+		failed = errors.Join(failed, err)
+		if err == nil {
+			failed = fmt.Errorf("%s has %d bytes, want %d", url, n, size)
+		}
 	}
-	return err
+	return failed
 }
 
 // fileLimit is the time limit of one file by HTTP, as of firmware.
@@ -147,7 +168,7 @@ func (m *machine) leaseInit(ctx context.Context) error {
 		return err
 	}
 	m.web = m.client(m.args.Pin)
-	m.srv = &client.Server{Base: m.args.URL, Secure: m.args.Secure, MAC: m.mac, Nonce: m.args.Nonce, Client: m.web}
+	m.srv = &client.Server{Base: m.args.URL, Secure: m.args.Secure, Also: m.args.Also, MAC: m.mac, Nonce: m.args.Nonce, Client: m.web}
 	m.rep = &report.Reporter{
 		Uptime: func() time.Duration { return time.Since(m.started) },
 		Send:   m.srv.SendEvent,
@@ -174,12 +195,16 @@ func (m *machine) retrier(step boots.Step) retry.Retrier {
 // readImage fetches the root image in turn, and checks it.
 func (m *machine) readImage(ctx context.Context) error {
 	f := &fetch.Fetcher{
-		Client: m.web, URL: m.srv.URL(m.args.Root), Digest: m.args.Digest, Retry: m.retrier(boots.StepImage),
+		Client: m.web, URL: m.srv.URL(m.args.Root), Also: m.srv.URLs(m.args.Root), Digest: m.args.Digest, Retry: m.retrier(boots.StepImage),
 		Queued: func(int, time.Duration) { m.swarm.queued.Add(1) },
 	}
-	var err error
-	if f.Chunks, err = fetch.ReadChunks(ctx, f.Client, f.URL, f.Digest); err != nil {
+	if f.FindChunks(ctx) != nil {
 		m.again("digests of chunks")
+	}
+	f.Interval, f.Progress = 1, func(done, total int64, _ float64) {
+		if done > total/2 {
+			m.swarm.gate.pass(ctx, m.index, halfImage)
+		}
 	}
 	path := filepath.Join(m.swarm.inside, fmt.Sprintf("root-%d", m.index))
 	if _, err := f.Fetch(ctx, path); err != nil {

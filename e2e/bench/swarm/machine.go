@@ -28,9 +28,9 @@ type machine struct {
 	mad   bool // its steps are not in the figures
 
 	addr           netip.Addr
-	loader, from   string // name, and host of the server
-	script         string // URL
-	kernel, initrd string // URLs
+	loader, from   string   // name, and host of the server
+	script         string   // URL
+	kernel, initrd []string // URLs, of one server after the other
 	args           cmdline.Args
 	started        time.Time // the kernel
 	web            *http.Client
@@ -92,6 +92,7 @@ func (m *machine) run(ctx context.Context) error {
 // boot runs steps of a boot, and records how long each took.
 func (m *machine) boot(ctx context.Context, all []step) error {
 	for _, s := range all {
+		m.swarm.gate.pass(ctx, m.index, s.name)
 		begin := time.Now()
 		if err := s.do(m, ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

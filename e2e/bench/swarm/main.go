@@ -30,6 +30,8 @@ type options struct {
 	loss       float64       // percent of the packets, each way
 	delay      time.Duration // each way
 	root       int           // MB of the root image
+	servers    int           // of the farm
+	kill       string        // steps before which a server is killed
 	patience   time.Duration // of the whole run
 	name       string
 	json       string
@@ -57,6 +59,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.Float64Var(&o.loss, "loss", 0, "`percent` of the packets that are lost, each way")
 	f.DurationVar(&o.delay, "delay", 0, "`time` that a packet takes, each way")
 	f.IntVar(&o.root, "root", 4, "`MB` of the root image")
+	f.IntVar(&o.servers, "servers", 1, "how `many` servers the farm has: 1 or 2")
+	f.StringVar(&o.kill, "kill", "", "comma-separated `steps`: at each, all machines boot, one of two servers is killed when they are there, and it comes back when they are up; all: each step")
 	f.DurationVar(&o.patience, "patience", 10*time.Minute, "`time` limit from the first DISCOVER to the last machine")
 	f.StringVar(&o.name, "name", "drover-swarm", "`name` of the server's network namespace")
 	f.StringVar(&o.json, "json", "", "`file` for all figures, as JSON")
@@ -83,6 +87,10 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("-slow %d, -undeclared %d (there are %d machines)", o.slow, o.undeclared, o.machines)
 	case o.loss < 0 || o.loss > 50 || o.delay < 0 || o.delay > time.Second:
 		return fmt.Errorf("-loss %g, -delay %s (want up to 50 percent, and up to 1s)", o.loss, o.delay)
+	case o.servers < 1 || o.servers > 2 || o.servers == 2 && o.undeclared > 0:
+		return fmt.Errorf("-servers %d, -undeclared %d (want 1 or 2 servers, and 2 of declared machines alone)", o.servers, o.undeclared)
+	case o.kill != "" && (o.servers != 2 || o.mad > 0 || len(o.kills()) == 0):
+		return fmt.Errorf("-kill %s (want 2 servers, no mad machines, and steps of %q)", o.kill, killSteps())
 	case o.root < 1 || o.root > 1024:
 		return fmt.Errorf("-root %d (want 1 to 1024 MB)", o.root)
 	}
@@ -150,13 +158,14 @@ func enter(ctx context.Context, o options, args []string) error {
 
 // The addresses of a run.
 var (
-	serverAddr   = netip.MustParseAddr("10.28.0.2")
 	routerAddr   = netip.MustParseAddr("10.28.0.1")
-	serverNet    = netip.PrefixFrom(serverAddr, 24)
 	machinesNet  = netip.MustParsePrefix("10.29.0.0/16")
 	apiAddr      = "127.0.0.1:8443"
 	firstDynamic = netip.MustParseAddr("10.29.128.0") // of machines that no node declares
 )
+
+// serverAddr returns the address of a server.
+func serverAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 28, 0, byte(2 + i)}) }
 
 // relayAddr returns the address of the relay agent of a rack.
 func relayAddr(rack int) netip.Addr { return netip.AddrFrom4([4]byte{10, 29, 0, byte(1 + rack)}) }

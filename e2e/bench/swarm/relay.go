@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -96,8 +97,8 @@ func (r *relay) forget(m pools.MAC) {
 func (r *relay) send(message *dhcpv4.DHCPv4) {
 	message.GatewayIPAddr, message.HopCount = r.addr.AsSlice(), 1
 	b := message.ToBytes()
-	for _, s := range r.servers {
-		_, _ = r.conn.WriteToUDPAddrPort(b, s)
+	for _, i := range rand.Perm(len(r.servers)) { // each server is the first one of some machines
+		_, _ = r.conn.WriteToUDPAddrPort(b, r.servers[i])
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type Report struct {
 	Drover        string         `json:"drover"` // the version
 	Machines      int            `json:"machines"`
+	Rounds        int            `json:"rounds,omitempty"` // in which all booted, each with the death of a server
 	Racks         int            `json:"racks"`
 	Undeclared    int            `json:"undeclared,omitempty"`
 	Slow          int            `json:"slow,omitempty"`
@@ -62,9 +63,11 @@ func (r *Report) print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%d of %d machines up in %.1f s; %.1f MB received, %d waits in the queue\n", r.Up, r.Machines, r.Seconds, float64(r.Bytes)/1e6, r.Queued)
-	fmt.Fprintf(w, "server: %.2f s of processor time (%.1f ms a machine), %.0f MB of memory at most; load average of the host before: %s\n",
-		r.ServerSeconds, 1000*r.ServerSeconds/float64(r.Machines), float64(r.ServerPeak)/1e6, r.Load)
+	fmt.Fprintf(w, "\n%d of %d boots up in %.1f s; %.1f MB received, %d waits in the queue\n", r.Up, r.Machines*max(r.Rounds, 1), r.Seconds, float64(r.Bytes)/1e6, r.Queued)
+	if r.Rounds == 0 {
+		fmt.Fprintf(w, "server: %.2f s of processor time (%.1f ms a machine), %.0f MB of memory at most; load average of the host before: %s\n",
+			r.ServerSeconds, 1000*r.ServerSeconds/float64(r.Machines), float64(r.ServerPeak)/1e6, r.Load)
+	}
 	var again []string
 	for _, what := range slices.Sorted(maps.Keys(r.Repeats)) {
 		again = append(again, fmt.Sprintf("%s %d", what, r.Repeats[what]))

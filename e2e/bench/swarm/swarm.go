@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"drover/e2e/bench/stats"
+	"drover/e2e/lab"
 	"drover/internal/wait"
 	"drover/pools"
 	"drover/pools/boots"
@@ -25,6 +26,7 @@ type swarm struct {
 	*stage
 	clients dhcpClients
 	relays  []*relay
+	gate    *gate // nil: no server is killed
 	owners  owners
 	bytes   atomic.Int64 // received by TFTP and HTTP
 	queued  atomic.Int64 // positions in the queue for images that the server sent
@@ -85,7 +87,11 @@ func (s *stage) storm(ctx context.Context) (report *Report, err error) {
 		}
 	}()
 	for i := range s.racks {
-		r, err := openRelay(relayAddr(i), serverAddr)
+		var all []netip.Addr
+		for i := range s.servers {
+			all = append(all, serverAddr(i))
+		}
+		r, err := openRelay(relayAddr(i), all...)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +99,10 @@ func (s *stage) storm(ctx context.Context) (report *Report, err error) {
 	}
 	load := stats.LoadAverage()
 	say(s.log, "%d machines in %d racks, load average of the host %s", s.machines, s.racks, load)
-	before, err := stats.CPUTime(s.server.Pid())
+	if s.kill != "" {
+		return w.rounds(ctx, load)
+	}
+	before, err := stats.CPUTime(s.drovers[0].Pid())
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +112,10 @@ func (s *stage) storm(ctx context.Context) (report *Report, err error) {
 	w.boot(limited)
 	up := time.Since(begin)
 	if len(w.failed) == 0 {
-		w.confirm(limited)
+		w.confirm(limited, false, s.drovers...)
 	}
-	after, err := stats.CPUTime(s.server.Pid())
-	peak, perr := stats.PeakRSS(s.server.Pid())
+	after, err := stats.CPUTime(s.drovers[0].Pid())
+	peak, perr := stats.PeakRSS(s.drovers[0].Pid())
 	if err = errors.Join(err, perr, ctx.Err(), w.readLog()); err != nil {
 		return nil, err
 	}
@@ -152,40 +161,41 @@ func (s *swarm) machine(i int) *machine {
 // confirmLimit is the time for the server to see what its cluster has seen.
 const confirmLimit = 2 * time.Minute
 
-// confirm compares what the server shows of the boots: each machine has one that reached its
-// end.
-func (s *swarm) confirm(ctx context.Context) {
+// confirm compares what servers show of the boots: the newest of each machine has reached its end,
+// or goes on elsewhere if that is allowed: at a server that is away.
+func (s *swarm) confirm(ctx context.Context, elsewhere bool, servers ...*lab.Drover) {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
-	const want = boots.StepOnline
-	for {
-		missing, err := s.missing(ctx, want)
-		if err == nil && len(missing) == 0 {
-			return
-		}
-		if wait.Sleep(ctx, 500*time.Millisecond) != nil {
-			if err != nil {
-				s.fail("boots of the server: %v", err)
+	for _, d := range servers {
+		for {
+			wrong, err := s.unfinished(ctx, d, elsewhere)
+			if err == nil && len(wrong) == 0 {
+				break
 			}
-			for _, m := range missing {
-				s.fail("%s: the server does not show its boot as %s", m, want)
+			if wait.Sleep(ctx, 200*time.Millisecond) != nil {
+				if err != nil {
+					s.fail("boots of the server: %v", err)
+				}
+				for _, text := range wrong {
+					s.fail("%s", text)
+				}
+				return
 			}
-			return
 		}
 	}
 }
 
-// missing returns the machines of which no boot reached a step.
-func (s *swarm) missing(ctx context.Context, want boots.Step) (missing []pools.MAC, err error) {
-	reached := map[pools.MAC]bool{}
+// unfinished returns the machines whose newest boot a server does not show as ended.
+func (s *swarm) unfinished(ctx context.Context, d *lab.Drover, elsewhere bool) (wrong []string, err error) {
+	newest := map[pools.MAC]boots.Record{}
 	for before := ""; ; {
 		var page []boots.Record
-		if err := s.server.Call(ctx, http.MethodGet, "/api/v1/boots?before="+before, nil, &page); err != nil {
+		if err := d.Call(ctx, http.MethodGet, "/api/v1/boots?before="+before, nil, &page); err != nil {
 			return nil, err
 		}
 		for _, b := range page {
-			if _, ok := b.Reached(want); ok {
-				reached[b.MAC] = true
+			if _, known := newest[b.MAC]; !known || len(s.drovers) == 1 && b.Ended() {
+				newest[b.MAC] = b
 			}
 		}
 		if len(page) == 0 || before == page[len(page)-1].ID {
@@ -194,22 +204,25 @@ func (s *swarm) missing(ctx context.Context, want boots.Step) (missing []pools.M
 		before = page[len(page)-1].ID
 	}
 	for i := range s.machines {
-		if mac := machineMAC(i); !reached[mac] {
-			missing = append(missing, mac)
+		b, known := newest[machineMAC(i)]
+		if !known || !b.Ended() && !(elsewhere && b.Elsewhere) {
+			wrong = append(wrong, fmt.Sprintf("%s: a server does not show its boot as ended: %+v", machineMAC(i), b))
 		}
 	}
-	return missing, nil
+	return wrong, nil
 }
 
-// readLog lets the run fail for each error in the server's log.
+// readLog lets the run fail for each error in the log of a server.
 func (s *swarm) readLog() error {
-	text, err := os.ReadFile(s.server.Log())
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, "level=ERROR") {
-			s.fail("server: %s", strings.TrimSpace(line))
+	for _, d := range s.drovers {
+		text, err := os.ReadFile(d.Log())
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "level=ERROR") {
+				s.fail("server: %s", strings.TrimSpace(line))
+			}
 		}
 	}
 	return nil
