@@ -16,5 +16,8 @@
 // The wire is a veth pair; with -loss or -delay, two taps with this process between them, which
 // works on kernels without netem. Loss and delay hit every packet, of TCP as well.
 //
+// With -servers 2 there are two servers (docs/two-servers.md), each in a namespace of its own on one
+// wire, and -kill names the steps at which one of them is killed.
+//
 // The tool exits with 1 if a machine has not come through, or if one got what is another's.
 package main

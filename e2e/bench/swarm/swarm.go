@@ -167,10 +167,14 @@ func (s *swarm) confirm(ctx context.Context, elsewhere bool, servers ...*lab.Dro
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
 	for _, d := range servers {
+		var wrong []string
 		for {
-			wrong, err := s.unfinished(ctx, d, elsewhere)
-			if err == nil && len(wrong) == 0 {
+			now, err := s.unfinished(ctx, d, elsewhere)
+			if err == nil && len(now) == 0 {
 				break
+			}
+			if err == nil {
+				wrong = now
 			}
 			if wait.Sleep(ctx, 200*time.Millisecond) != nil {
 				if err != nil {
@@ -206,7 +210,7 @@ func (s *swarm) unfinished(ctx context.Context, d *lab.Drover, elsewhere bool) (
 	for i := range s.machines {
 		b, known := newest[machineMAC(i)]
 		if !known || !b.Ended() && !(elsewhere && b.Elsewhere) {
-			wrong = append(wrong, fmt.Sprintf("%s: a server does not show its boot as ended: %+v", machineMAC(i), b))
+			wrong = append(wrong, fmt.Sprintf("%s: server %s does not show its boot as ended: %+v", machineMAC(i), d.State, b))
 		}
 	}
 	return wrong, nil

@@ -29,6 +29,12 @@ func TestFlags(t *testing.T) {
 		{[]string{"-n", "3", "-racks", "4"}, "no empty rack"},
 		{[]string{"-n", "3", "-slow", "4"}, "there are 3 machines"},
 		{[]string{"-n", "3", "-undeclared", "4"}, "there are 3 machines"},
+		{[]string{"-servers", "2", "-kill", "all"}, ""},
+		{[]string{"-servers", "2", "-kill", "script,config"}, ""},
+		{[]string{"-servers", "3"}, "want 1 or 2 servers"},
+		{[]string{"-servers", "2", "-undeclared", "1"}, "declared machines alone"},
+		{[]string{"-kill", "all"}, "want 2 servers"},
+		{[]string{"-servers", "2", "-kill", "lunch"}, "want 2 servers"},
 		{[]string{"-loss", "60"}, "up to 50 percent"},
 		{[]string{"-delay", "2s"}, "up to 1s"},
 		{[]string{"-root", "0"}, "want 1 to 1024 MB"},
@@ -80,9 +86,9 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestSwarm boots 500 machines at once; then some from a wire that loses packets, with slow,
-// mad and undeclared ones among them; and sees a run fail whose machines have no time.
-func TestSwarm(t *testing.T) {
+// programs builds the tool and the server, once for a test, and returns a function that runs them.
+func programs(t *testing.T) (run func(t *testing.T, args ...string) (main.Report, error)) {
+	t.Helper()
 	netns.Need(t)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		fixture.Missing(t, err)
@@ -94,7 +100,7 @@ func TestSwarm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run := func(t *testing.T, args ...string) (r main.Report, err error) {
+	return func(t *testing.T, args ...string) (r main.Report, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 		defer cancel()
 		result := filepath.Join(t.TempDir(), "report.json")
@@ -110,6 +116,24 @@ func TestSwarm(t *testing.T) {
 		}
 		return r, err
 	}
+}
+
+// TestTwoServers boots fifty declared machines again and again from two servers, one of which is
+// killed when all machines are at one step of their boot, at each step in its turn. All machines
+// come online, and no server is left with a boot that has no end.
+func TestTwoServers(t *testing.T) {
+	run := programs(t)
+	const machines = 50
+	r, err := run(t, "-n", "50", "-servers", "2", "-kill", "all")
+	if err != nil || r.Rounds < 10 || r.Up != machines*r.Rounds || r.Failures > 0 {
+		t.Errorf("got %v, %+v; want %d boots in each round", err, r, machines)
+	}
+}
+
+// TestSwarm boots 500 machines at once; then some from a wire that loses packets, with slow,
+// mad and undeclared ones among them; and sees a run fail whose machines have no time.
+func TestSwarm(t *testing.T) {
+	run := programs(t)
 	t.Run("at once", func(t *testing.T) {
 		r, err := run(t, "-n", "500", "-undeclared", "50")
 		if err != nil || r.Up != 500 || r.ServerSeconds <= 0 || r.ServerPeak <= 0 || r.Bytes < 500*6<<20 {
