@@ -37,7 +37,7 @@ func (s *Server) newPeers(dir string, key []byte) error {
 	sum := sha256.Sum256(id)
 	s.peers = &peers.Peers{
 		Key: key, ID: hex.EncodeToString(sum[:8]), Version: s.version, Others: cfg.Others(),
-		IsOwn: func(a netip.Addr) bool { return s.Live.Farm().IsLocal(a) }, Claims: s.Store.Boots.Claims, Told: s.told, Log: s.part("peers"),
+		IsOwn: func(a netip.Addr) bool { return s.Live.Farm().IsLocal(a) }, Claims: s.Store.Boots.Claims, Told: s.hearClaim, Log: s.part("peers"),
 	}
 	s.Store.Boots.Sharing = &boots.Sharing{Server: [4]byte(sum[:4]), Tell: s.peers.Tell, Tentative: cfg.DHCP != pools.DHCPFull}
 	return nil
@@ -55,8 +55,8 @@ func (s *Server) joinPeers(images *catalog.Catalog, nodeTLS *httpboot.TLS, ready
 	s.metrics.WatchPeers(s.peers.Status)
 }
 
-// told takes a claim that another server tells.
-func (s *Server) told(from string, c boots.Claim) {
+// hearClaim takes a claim that another server tells.
+func (s *Server) hearClaim(from string, c boots.Claim) {
 	p := s.Machines.Of(c.MAC).Plan
 	if p == nil {
 		return
