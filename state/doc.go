@@ -6,8 +6,9 @@
 // [Leases] assigns the addresses of catch-all ranges, and remembers the machines at
 // addresses outside of the config. [boots.Table] holds the timelines, and the nonce and
 // the key of each boot. [Unknowns] holds the machines that no node declares, [NextBoots]
-// the next boots that differ from the config, [Retired] the nodes that the config has lost, and
-// [Audit] the actions of users.
+// the next boots that differ from the config, [Retired] the nodes that the config has lost,
+// [Channels] the generations that the names of images mean, [FallBacks] those that were Ready on a
+// node and those that were not, and [Audit] the actions of users.
 //
 // Tables read only from RAM. A table makes a change in RAM and puts it into the queue of
 // its engine under the same lock, and never waits while it holds the lock. A full queue

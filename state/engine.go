@@ -22,4 +22,6 @@ const (
 	tableAudit                           // number, 8 bytes: JSON of a pools.AuditEntry
 	tableLeases6                         // IPv6 address, 16 bytes: see appendLease
 	tableRetired                         // node name: JSON of a pools.RetiredNode
+	tableChannels                        // image name: JSON of a pools.ImageChannels
+	tableTrials                          // node name: JSON of a pools.ImageTrial
 )

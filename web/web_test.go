@@ -110,6 +110,7 @@ func newHarness(t *testing.T, set ...func(*harness)) *harness {
 	m := &machines{}
 	s.API = &api.API{
 		Farm: live, Nodes: live, Boots: bootList(nil), Leases: &leases{}, Unknowns: &unknowns{},
+		Channels: channels{}, FallBacks: fallBacks{},
 		NextBoots: &nextBoots{next: map[string]pools.NextBoot{}}, Hardware: m, Power: m, Audit: m, Tokens: sharedTokens{}, APITokens: tokens, ConfigFile: configFile{}, Restorer: &restorer{},
 		Plans:      plans{live},
 		Images:     func() []pools.ImageInfo { return slices.Clone(someImages) },

@@ -32,10 +32,6 @@ func (a *API) serverRoutes() []route.Route {
 			Method: "GET", Path: "/api/v1/status", Summary: "The farm at a glance: machines by state and pool, what they are stuck at, images, leases, and what is not ready", Role: pools.RoleViewer,
 			Status: 200, Answer: pools.Overview{}, Handle: a.getOverview,
 		},
-		{
-			Method: "GET", Path: "/api/v1/images", Summary: "The generations of images, each with the pools that boot it", Role: pools.RoleViewer,
-			Query: imageList.Parameters(), Status: 200, Answer: []pools.ImageInfo{}, Handle: a.listImages,
-		},
 		a.planRoute(),
 		a.restoreRoute(),
 	}
