@@ -43,7 +43,7 @@ type Builder struct {
 	Microcode     string       // for the initrd, see [initrd.ParseMicrocode]
 	Excludes      []string     // more patterns of files to leave out, besides [rootfs.DefaultExcludes]
 	KeepBoot      bool         // keep /boot
-	Stage         bool         // leave the current generation as it is: [Dir.SetCurrent] changes it later
+	Stage         bool         // leave the current generation as it is
 	Epoch         time.Time    // no file is younger; zero is the image's own time, if it has one
 	MaxSize       int64        // of all files, in bytes; 0 is [defaultMaxSize]
 	Version       string       // of the program that calls Build, for the manifest

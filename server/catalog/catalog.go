@@ -60,7 +60,7 @@ func (c *Catalog) Lookup(ref string) (imagebuild.Image, error) {
 		return c.Dir.Lookup(name)
 	}
 	if id == "" {
-		return imagebuild.Image{}, fmt.Errorf("image %q has no channel %q: drover image promote %s@ID --to %s makes it: %w", name, channel, name, channel, fs.ErrNotExist)
+		return imagebuild.Image{}, noChannelError{name, channel}
 	}
 	image, err := c.Dir.Lookup(name + "@sha256:" + id)
 	if err != nil {
@@ -68,6 +68,16 @@ func (c *Catalog) Lookup(ref string) (imagebuild.Image, error) {
 	}
 	return image, err
 }
+
+// noChannelError is the error for a channel that an image does not have.
+type noChannelError struct{ image, channel string }
+
+func (e noChannelError) Error() string {
+	return fmt.Sprintf("image %q has no channel %q: drover image promote %s@ID --to %s makes it", e.image, e.channel, e.image, e.channel)
+}
+
+// Is reports whether it is an error for a thing that does not exist.
+func (noChannelError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // List lists the generations of images, for the REST API. It leaves out the damaged ones:
 // /readyz has those that a pool names.
