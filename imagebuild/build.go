@@ -195,7 +195,13 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err != nil {
 		return err
 	}
+	if err := r.tree.CheckArchitecture(r.Platform.Architecture, kernel); err != nil {
+		return err
+	}
 	r.manifest.KernelVersion = version
+	for _, l := range r.tree.Lacks(r.Platform.Architecture, kernel) {
+		r.Log.Warn("the image lacks what nodes need", "what", l.What, "remedy", l.Remedy)
+	}
 	for _, other := range r.tree.OtherModules(version) {
 		r.Log.Warn("the image contains modules of a kernel that it does not boot", "directory", other, "kernel", version)
 	}
