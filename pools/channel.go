@@ -2,6 +2,7 @@ package pools
 
 import (
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,12 +110,8 @@ func (c ImageChannels) Marked(id string, mark *ImageMark) ImageChannels {
 
 func (c ImageChannels) clone() ImageChannels {
 	out := ImageChannels{map[string][]Promotion{}, map[string]ImageMark{}}
-	for name, all := range c.Channels {
-		out.Channels[name] = all // they are never changed in place
-	}
-	for id, mark := range c.Bad {
-		out.Bad[id] = mark
-	}
+	maps.Copy(out.Channels, c.Channels) // the slices are never changed in place
+	maps.Copy(out.Bad, c.Bad)
 	return out
 }
 

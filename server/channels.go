@@ -14,26 +14,32 @@ import (
 )
 
 // channels implements [api.Channels].
-type channels struct{ *catalog.Catalog }
+type channels struct{ catalog *catalog.Catalog }
 
-func (c channels) List() []pools.Channel { return c.ChannelList() }
+func (c channels) List() []pools.Channel { return c.catalog.ChannelList() }
 
 func (c channels) Promote(r pools.PromoteRequest, by string, dry bool) (pools.Channel, string, error) {
-	change, err := c.Catalog.Promote(r, by, dry)
+	change, err := c.catalog.Promote(r, by, dry)
 	return change.Channel, change.Before, err
 }
 
+func (c channels) Mark(r pools.MarkRequest, by string, dry bool) error {
+	return c.catalog.Mark(r, by, dry)
+}
+
 func (c channels) Rollback(r pools.RollbackRequest, by string, dry bool) (pools.Channel, string, error) {
-	change, err := c.Catalog.Rollback(r, by, dry)
+	change, err := c.catalog.Rollback(r, by, dry)
 	return change.Channel, change.Before, err
 }
 
 // fallBacks implements [api.FallBacks].
-type fallBacks struct{ *state.FallBacks }
+type fallBacks struct{ table *state.FallBacks }
+
+func (f fallBacks) Of(node string) pools.ImageTrial { return f.table.Of(node) }
 
 func (f fallBacks) Clear(nodes ...string) {
 	if len(nodes) > 0 { // none are all of them to the table
-		f.Edit(func(_ string, t pools.ImageTrial) pools.ImageTrial { return t.Cleared() }, nodes...)
+		f.table.Edit(func(_ string, t pools.ImageTrial) pools.ImageTrial { return t.Cleared() }, nodes...)
 	}
 }
 

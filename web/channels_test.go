@@ -7,10 +7,9 @@ import (
 
 	"drover/e2e/fixture"
 	"drover/pools"
-	"drover/server/catalog"
 )
 
-// channels are those of a farm of two teams. What is refused there, the catalog refuses.
+// channels are those of a farm of two teams. They take a request for debian-12 alone.
 type channels struct{}
 
 func (channels) List() (all []pools.Channel) {
@@ -20,35 +19,31 @@ func (channels) List() (all []pools.Channel) {
 	return all
 }
 
-func (c channels) Promote(r pools.PromoteRequest, by string, dry bool) (pools.Channel, string, error) {
-	if _, err := (&catalog.Catalog{Channels: none{}}).Promote(pools.PromoteRequest{Image: "-", To: r.To, Why: r.Why}, by, dry); err != nil && !strings.Contains(err.Error(), `"-"`) {
-		return pools.Channel{}, "", err
-	}
-	if r.Image == "" {
-		return pools.Channel{}, "", fmt.Errorf("%w: %q", pools.ErrNoImage, r.Image)
-	}
-	return c.List()[1], "", nil
-}
-
-func (c channels) Rollback(r pools.RollbackRequest, by string, dry bool) (pools.Channel, string, error) {
-	_, err := (&catalog.Catalog{Channels: none{}}).Rollback(r, by, true)
-	if r.Image == "debian-12" {
+func (c channels) move(image string) (pools.Channel, string, error) {
+	switch name, _, _ := pools.SplitImage(image); name {
+	case "debian-12":
 		return c.List()[1], "", nil
+	case "":
+		return pools.Channel{}, "", pools.Hint("NAME@ID", "%q is not an image", image)
 	}
-	return pools.Channel{}, "", err
+	return pools.Channel{}, "", fmt.Errorf("%w: %q", pools.ErrNoImage, image)
 }
 
-func (channels) Mark(r pools.MarkRequest, by string, dry bool) error {
-	if r.Image == "debian-12@"+older[:12] {
-		return nil
+func (c channels) Promote(r pools.PromoteRequest, _ string, _ bool) (pools.Channel, string, error) {
+	if r.To == "refused" {
+		return pools.Channel{}, "", fmt.Errorf("%w: it is marked bad", pools.ErrBadImage)
 	}
-	return pools.Hint("NAME@ID", "%q is not an image", r.Image)
+	return c.move(r.Image)
 }
 
-// none has decided nothing.
-type none struct{ catalog.Channels }
+func (c channels) Rollback(r pools.RollbackRequest, _ string, _ bool) (pools.Channel, string, error) {
+	return c.move(r.Image)
+}
 
-func (none) Of(string) pools.ImageChannels { return pools.ImageChannels{} }
+func (c channels) Mark(r pools.MarkRequest, _ string, _ bool) error {
+	_, _, err := c.move(r.Image)
+	return err
+}
 
 type fallBacks struct{}
 
@@ -70,6 +65,14 @@ func TestPromoteRoles(t *testing.T) {
 				t.Errorf("%s: got %d %s, want %d", path, resp.Code, resp.Body, want)
 			}
 		}
+	}
+	for body, want := range map[string]string{
+		`{"image": "fedora"}`:                       `"code": "not-found"`,
+		`{"image": ""}`:                             "is not an image",
+		`{"image": "debian-12", "to": "refused"}`:   `"code": "bad-image"`,
+		`{"image": "debian-12", "channel": "beta"}`: "channel",
+	} {
+		fixture.WantText(t, body, s.do(request{method: "POST", path: "/api/v1/images:promote", body: body}).Body.String(), want)
 	}
 	read := func(token string) string {
 		return s.do(request{path: "/api/v1/channels", anonymous: true, header: bearer(token)}).Body.String()

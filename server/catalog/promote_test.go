@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,9 +43,7 @@ func (m *memory) Change(image string, edit func(pools.ImageChannels) (pools.Imag
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fresh := map[string]pools.ImageChannels{}
-	for name, c := range m.all {
-		fresh[name] = c
-	}
+	maps.Copy(fresh, m.all)
 	fresh[image] = after
 	m.all = fresh
 	return nil

@@ -89,6 +89,7 @@ first one has left. Generations that are marked bad, damaged or removed are skip
 func newImageMarkCommand() *cobra.Command {
 	var r pools.MarkRequest
 	var c cli.Client
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "mark NAME@ID bad|good",
 		Short: "Mark a generation bad, so that it is not promoted",
@@ -106,12 +107,15 @@ mark away.`,
 			if _, err := cli.Send(cmd.Context(), &c, client.MarkImage, r); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: marked %s\n", args[0], args[1])
-			return err
+			return output.Print(cmd, r, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: marked %s\n", args[0], args[1])
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&r.Why, "why", "", "a `text` that promote shows")
 	c.Flags(cmd)
+	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
