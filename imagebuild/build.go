@@ -43,7 +43,7 @@ type Builder struct {
 	Microcode     string       // for the initrd, see [initrd.ParseMicrocode]
 	Excludes      []string     // more patterns of files to leave out, besides [rootfs.DefaultExcludes]
 	KeepBoot      bool         // keep /boot
-	Stage         bool         // leave the current generation as it is: [Dir.SetCurrent] changes it later
+	Stage         bool         // leave the current generation as it is
 	Epoch         time.Time    // no file is younger; zero is the image's own time, if it has one
 	MaxSize       int64        // of all files, in bytes; 0 is [defaultMaxSize]
 	Version       string       // of the program that calls Build, for the manifest
@@ -195,7 +195,13 @@ func (r *run) build(ctx context.Context, src *layer.Source) error {
 	if err != nil {
 		return err
 	}
+	if err := r.tree.CheckArchitecture(r.Platform.Architecture, kernel); err != nil {
+		return err
+	}
 	r.manifest.KernelVersion = version
+	for _, l := range r.tree.Lacks(r.Platform.Architecture, kernel) {
+		r.Log.Warn("the image lacks what nodes need", "what", l.What, "remedy", l.Remedy)
+	}
 	for _, other := range r.tree.OtherModules(version) {
 		r.Log.Warn("the image contains modules of a kernel that it does not boot", "directory", other, "kernel", version)
 	}

@@ -285,7 +285,7 @@ func TestBuildWarnsOfOtherModules(t *testing.T) {
 	var log bytes.Buffer
 	b.Log = slog.New(slog.NewTextHandler(&log, nil))
 	build(t, b)
-	if want := "directory=usr/lib/modules/5.10"; strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), want) {
+	if want := "directory=usr/lib/modules/5.10"; strings.Count(log.String(), "modules of a kernel") != 1 || !strings.Contains(log.String(), want) {
 		t.Errorf("log is %q, want one warning with %q", log.String(), want)
 	}
 }

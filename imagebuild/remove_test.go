@@ -3,7 +3,6 @@ package imagebuild_test
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,97 +55,6 @@ func TestRemove(t *testing.T) {
 	}
 	if got, err := io.ReadAll(reader); err != nil || string(got) != "sq" {
 		t.Errorf("a reader that had opened a file got %q, %v, want all of it", got, err)
-	}
-}
-
-// TestSetCurrent: a generation becomes current by its reference, short or long, also where a
-// killed build has left its files. A damaged one does not, and nothing changes then.
-func TestSetCurrent(t *testing.T) {
-	b := builder(t, machine()...)
-	first, err := b.Build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Stage, b.KeepBoot = true, true
-	second, err := b.Build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := imagebuild.Open(b.Images)
-	want := func(id string) {
-		t.Helper()
-		if got, err := d.Lookup("test"); err != nil || got.ID != id {
-			t.Errorf("the name means %s, %v, want %s", got.ID, err, id)
-		}
-	}
-	if second.ID == first.ID || second.Current {
-		t.Fatalf("got %s, current %t, want another generation that is only staged", second.ID, second.Current)
-	}
-	want(first.ID)
-	if err := os.Symlink("nothing", filepath.Join(b.Images, "test", ".build-current")); err != nil { // of a killed build
-		t.Fatal(err)
-	}
-	for _, ref := range []string{"test@" + second.ID[:12], "test@sha256:" + first.ID, second.Ref()} {
-		got, err := d.SetCurrent(ref)
-		if err != nil || !got.Current {
-			t.Fatalf("%s: got current %t, %v", ref, got.Current, err)
-		}
-		want(got.ID)
-	}
-	if all := hidden(t, b.Images, "test"); len(all) > 0 {
-		t.Errorf("it left %v", all)
-	}
-	for _, ref := range []string{"test", "", "../test@" + first.ID, "test@000000000000", "other@" + first.ID} {
-		if _, err := d.SetCurrent(ref); err == nil {
-			t.Errorf("%q: got no error", ref)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(b.Images, "other")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an image that does not exist: stat gives %v, want none made", err)
-	}
-	kernel := filepath.Join(first.Path, "kernel")
-	content, err := os.ReadFile(kernel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content[0]++
-	if err := os.WriteFile(kernel, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.SetCurrent(first.Ref()); err == nil || !strings.Contains(err.Error(), "build it again") {
-		t.Errorf("a damaged generation: got %v", err)
-	}
-	want(second.ID)
-}
-
-func TestRemoveRefused(t *testing.T) {
-	images, old, current := two(t)
-	d := imagebuild.Open(images)
-	for ref, want := range map[string]error{
-		"a@sha256:" + current:                 imagebuild.ErrCurrent,
-		"a@sha256:" + strings.Repeat("0", 64): fs.ErrNotExist,
-		"b@sha256:" + old:                     fs.ErrNotExist,
-	} {
-		if err := d.Remove(ref); !errors.Is(err, want) || !strings.Contains(err.Error(), ref) {
-			t.Errorf("%s: got error %v, want %v with the reference", ref, err, want)
-		}
-	}
-	for _, ref := range []string{"a", "", "../a@sha256:" + old, "a@sha256:.."} {
-		if err := d.Remove(ref); err == nil {
-			t.Errorf("%q: got no error", ref)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(images, "b")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an image that does not exist: stat gives %v, want none made", err)
-	}
-	if err := os.Remove(filepath.Join(images, "a", "current")); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Remove("a@sha256:" + old); err == nil {
-		t.Error("without a current generation: got no error")
-	}
-	if list, err := d.List(); err != nil || len(list) != 2 {
-		t.Errorf("got %d generations, %v, want both", len(list), err)
 	}
 }
 

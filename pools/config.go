@@ -229,7 +229,7 @@ type Pool struct {
 	Name          string    `json:"name"`
 	Cluster       string    `json:"cluster,omitempty"`       // cluster that its nodes join; default: none
 	Role          PoolRole  `json:"role,omitempty"`          // what its nodes are in the cluster; default node
-	Image         string    `json:"image"`                   // image that its nodes boot: debian-12, or debian-12@sha256:...
+	Image         string    `json:"image"`                   // image that its nodes boot: debian-12, debian-12:canary (a channel), or debian-12@sha256:...
 	Tags          []string  `json:"tags,omitempty"`          // after the tag all, in order
 	Delegates     []string  `json:"delegates,omitempty"`     // tags that clients limited to the pool may give its nodes, besides the pool's own
 	DelegateNames Strings   `json:"delegateNames,omitempty"` // names that clients limited to the pool may give its nodes, such as team-a-*; default: all

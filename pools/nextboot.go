@@ -18,7 +18,7 @@ const (
 // nextImage is the prefix of a NextBoot that names an image.
 const nextImage = "image="
 
-// ParseNextBoot reads local, rescue or image=REF, where REF is NAME or
+// ParseNextBoot reads local, rescue or image=REF, where REF is NAME, NAME:CHANNEL or
 // NAME@sha256:DIGEST.
 func ParseNextBoot(s string) (NextBoot, error) {
 	n := NextBoot(s)
@@ -29,7 +29,7 @@ func ParseNextBoot(s string) (NextBoot, error) {
 		if IsImage(ref) {
 			return n, nil
 		}
-		return "", Hint("write image=NAME or image=NAME@sha256:<12 to 64 hex digits>", "%q is not an image", ref)
+		return "", Hint("write image=NAME, image=NAME:CHANNEL or image=NAME@sha256:<12 to 64 hex digits>", "%q is not an image", ref)
 	}
 	return "", Hint("write local, rescue or image=NAME", "%q is not a next boot", s)
 }
@@ -37,9 +37,9 @@ func ParseNextBoot(s string) (NextBoot, error) {
 // Image returns the image of image=REF.
 func (n NextBoot) Image() (ref string, ok bool) { return strings.CutPrefix(string(n), nextImage) }
 
-// ImageName returns the name in a reference to an image, NAME or NAME@sha256:DIGEST.
+// ImageName returns the name in a reference to an image: NAME, NAME:CHANNEL or NAME@sha256:DIGEST.
 func ImageName(ref string) string {
-	name, _, _ := strings.Cut(ref, "@")
+	name, _, _ := SplitImage(ref)
 	return name
 }
 
@@ -59,8 +59,8 @@ func ShortImage(ref, generation string) string {
 	return name + "@" + ShortID(generation)
 }
 
-// IsImage reports whether ref is NAME or NAME@sha256:DIGEST, where the digest has 12 digits or
-// more.
+// IsImage reports whether ref is NAME, NAME:CHANNEL or NAME@sha256:DIGEST, where the digest has 12
+// digits or more.
 func IsImage(ref string) bool {
-	return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}(@sha256:[0-9a-f]{12,64})?$`).MatchString(ref)
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}(:[a-z][a-z0-9._-]{0,31}|@sha256:[0-9a-f]{12,64})?$`).MatchString(ref)
 }

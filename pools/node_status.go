@@ -18,6 +18,12 @@ type NodeStatus struct {
 	Generation string `json:"generation,omitempty"`
 	// Outdated reports whether a boot now, as its pool says, would get another generation.
 	Outdated bool `json:"outdated,omitempty"`
+	// LastReady is the digest of the generation that was last Ready on it, or online without a cluster.
+	LastReady string `json:"lastReady,omitempty"`
+	// FellBack is the digest of a generation in place of which it boots LastReady, since its boots of it
+	// have failed; empty: it boots what its pool says. FellBackAt is since when.
+	FellBack   string    `json:"fellBack,omitempty"`
+	FellBackAt time.Time `json:"fellBackAt,omitzero"`
 	// Power is its power state, as the last power job saw it at PowerSeen; empty: none has.
 	Power     string    `json:"power,omitempty"`
 	PowerSeen time.Time `json:"powerSeen,omitzero"`

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,7 +44,7 @@ type StuckCause struct {
 type ImageInfo struct {
 	Name          string    `json:"name"`
 	ID            string    `json:"id"`      // NAME@sha256:ID means this generation
-	Current       bool      `json:"current"` // NAME alone means it, too
+	Current       bool      `json:"current"` // NAME alone, which is NAME:stable, means it, too
 	Created       time.Time `json:"created"`
 	Source        string    `json:"source"`
 	Platform      string    `json:"platform"`
@@ -51,15 +52,25 @@ type ImageInfo struct {
 	Size          int64     `json:"size"`            // bytes of its files
 	Pools         []string  `json:"pools,omitempty"` // whose machines get it in their next boot
 	Nodes         int       `json:"nodes"`           // of those pools; machines of catch-all pools are not counted
+
+	Channels []string   `json:"channels,omitempty"` // whose current generation it is
+	Previous []string   `json:"previous,omitempty"` // of which a roll-back leads to it
+	Bad      *ImageMark `json:"bad,omitempty"`      // nil: it is not marked bad
+	Machines int        `json:"machines"`           // whose newest boot got it
 }
 
 // Means reports whether a reference to an image means the generation now.
 func (i *ImageInfo) Means(ref string) bool {
-	name, digits, pinned := strings.Cut(ref, "@sha256:")
-	if pinned {
-		return name == i.Name && strings.HasPrefix(i.ID, digits)
+	name, channel, id := SplitImage(ref)
+	switch {
+	case name != i.Name:
+		return false
+	case id != "":
+		return strings.HasPrefix(i.ID, id)
+	case channel == "" || channel == StableChannel:
+		return i.Current
 	}
-	return i.Current && i.Name == ref
+	return slices.Contains(i.Channels, channel)
 }
 
 // ServerVersion is the version of a server.

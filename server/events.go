@@ -46,6 +46,7 @@ func (s *Server) certificate(r approve.Request) {
 func (s *Server) reached(b boots.Record, step boots.StepTime) {
 	s.metrics.Step(b, step)
 	s.booted(b, step)
+	s.passed(b)
 	s.logStep(b, step)
 	if s.traces != nil {
 		s.traces.Step(b, step)

@@ -26,6 +26,12 @@ func (s *Server) forgetRemoved() {
 	if err := s.Store.NextBoots.Keep(keep); err != nil {
 		s.log.Error("next boots of removed nodes stay", "err", err)
 	}
+	s.Store.FallBacks.Edit(func(node string, t pools.ImageTrial) pools.ImageTrial {
+		if !keep(node) {
+			return pools.ImageTrial{}
+		}
+		return t
+	})
 }
 
 // nodesChanged tells the parts that nodes were changed over the API: the clusters reconcile

@@ -31,7 +31,7 @@ func (d imageDir) Image(ref string) (script.Image, error) {
 }
 
 // newScripts returns the renderer of boot scripts, for HTTP and TFTP.
-func (s *Server) newScripts(loaders string, farm *resolve.Farm, images script.Images, nodeTLS *httpboot.TLS) (*script.Renderer, error) {
+func (s *Server) newScripts(loaders string, farm *resolve.Farm, images *catalog.Catalog, nodeTLS *httpboot.TLS) (*script.Renderer, error) {
 	templates, err := LoadTemplates(farm)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Server) newScripts(loaders string, farm *resolve.Farm, images script.Im
 		return nil, fmt.Errorf("key of the HTTPS listener: %w", err)
 	}
 	return script.New(script.Options{
-		Machines: s.Machines, Boots: s.Store.Boots, Images: images, Pin: pin,
+		Machines: s.Machines, Boots: s.Store.Boots, Images: imageDir{images}, FallBack: s.fallBack(images), Pin: pin,
 		Advertised: func(client netip.Addr) *resolve.Advertised { return s.Live.Farm().AdvertisedAt(client) },
 		Also:       s.others,
 		Loaders:    loaders, Templates: templates, TakeNextBoot: s.Store.NextBoots.Take, Log: s.part("http"),

@@ -150,7 +150,7 @@ func New(o Options) (*Server, error) {
 		if refused := s.Live.Status().Refused; refused != nil {
 			s.log.Error("config file refused: starting from the last good one", "copy", source.Copy, "err", refused)
 		}
-		err = s.assemble(o, &catalog.Catalog{Dir: imagebuild.Open(o.Images), Farm: s.Live})
+		err = s.assemble(o, &catalog.Catalog{Dir: imagebuild.Open(o.Images), Farm: s.Live, Channels: store.Channels, OnPromote: s.promoted})
 	}
 	if err != nil {
 		s.Close()
@@ -176,14 +176,14 @@ func (s *Server) assemble(o Options, images *catalog.Catalog) error {
 	s.metrics.Build(o.Version)
 	s.metrics.WatchUnknown(s.Machines.Unknown)
 	s.metrics.WatchBoots(s.boots().List)
-	s.metrics.WatchImages(s.Store.Boots.List)
+	s.metrics.WatchImages(s.Store.Boots.List, s.countFallBacks)
 	s.Store.Boots.NeedDiscover = cfg.DHCP != pools.DHCPOff
 	if err := s.startClusters(o.State); err != nil {
 		return err
 	}
 	s.tenants = s.newTenants()
 	s.objects = s.newObjects(o.State)
-	s.Store.Boots.OnStep = s.reached
+	s.Store.Boots.OnStep, s.Store.Boots.OnGivenUp = s.reached, s.givenUp
 	s.metrics.WatchLog(o.LinesLost)
 	s.Hardware = s.newHardware(o.State)
 	s.disks = readiness.NewDisks(s.log, o.State, o.Images, o.Loaders, s.Store)
@@ -198,7 +198,7 @@ func (s *Server) assemble(o Options, images *catalog.Catalog) error {
 	if err != nil {
 		return err
 	}
-	if s.scripts, err = s.newScripts(o.Loaders, farm, imageDir{images}, nodeTLS); err != nil {
+	if s.scripts, err = s.newScripts(o.Loaders, farm, images, nodeTLS); err != nil {
 		return err
 	}
 	s.http = &httpboot.Server{
@@ -238,7 +238,7 @@ func (s *Server) newReadiness(o Options, images *catalog.Catalog) *readiness.Che
 func (s *Server) serveWeb(o Options, farm *resolve.Farm, images *catalog.Catalog, ready *readiness.Checks) {
 	s.Web = &web.Server{Addr: farm.Config.Server.API, Metrics: s.metrics.Handler(), API: &api.API{
 		Farm: s.Live, Nodes: s.changes(), Boots: s.boots(), Leases: leases{s.Store}, Unknowns: unknowns{s.Machines, s.Store.Unknowns},
-		NextBoots: s.Store.NextBoots, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
+		NextBoots: s.Store.NextBoots, Channels: channels{images}, FallBacks: fallBacks{s.Store.FallBacks}, CheckImage: func(ref string) error { _, err := images.Lookup(ref); return err },
 		Images: images.List, Generations: images.Generations, Plans: s.Machines,
 		Hardware: s.Hardware, Power: s.Hardware, Audit: s.Store.Audit,
 		ConfigFile: configFile{s}, Configs: configFile{s}, Restorer: restorer{o.State, s.restores}, Tokens: s.clusters, Moves: s.clusters.Moves, Version: s.version, Log: s.part("web"), Now: time.Now,

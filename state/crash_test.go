@@ -74,6 +74,7 @@ func load(dir string, began time.Time, w io.Writer) error {
 	}
 	for n := range 4 {
 		wg.Go(func() { loadNodes(s, n, say) })
+		wg.Go(func() { loadChannel(s, fmt.Sprint("image-", n), say) })
 	}
 	wg.Go(func() { loadConfigs(s) })
 	wg.Wait()
@@ -121,12 +122,12 @@ func TestKill(t *testing.T) {
 		rounds = 20
 	}
 	dir, began := t.TempDir(), time.Now()
-	leases, boots, nodes := newLeaseAcks(), bootAcks{}, nodeAcks{}
+	leases, boots, nodes, channels := newLeaseAcks(), bootAcks{}, nodeAcks{}, channelAcks{}
 	seen := 0
 	for round := range rounds {
 		lines := killAfter(t, dir, began, rand.IntN(400))
 		for _, line := range lines {
-			if !nodes.read(t, line) && !leases.read(t, line) {
+			if !nodes.read(t, line) && !channels.read(line) && !leases.read(t, line) {
 				boots.read(t, line)
 			}
 		}
@@ -139,6 +140,7 @@ func TestKill(t *testing.T) {
 		boots.check(t, s.Boots)
 		nodes.check(t, s.Nodes)
 		checkConfigs(t, s.Configs)
+		channels.check(t, s.Channels)
 		if got := s.Damage(); got > 0 {
 			t.Errorf("%d parts of the state are damaged by a kill", got)
 		}

@@ -7,7 +7,9 @@
 // addresses outside of the config. [boots.Table] holds the timelines, and the nonce and
 // the key of each boot. [Unknowns] holds the machines that no node declares, [NextBoots]
 // the next boots that differ from the config, [Retired] the nodes that the config has lost,
-// [Configs] the contents of the config file that were active, and [Audit] the actions of users.
+// [Configs] the contents of the config file that were active, [Channels] the generations that the
+// names of images mean, [FallBacks] those that were Ready on a node and those that were not, and
+// [Audit] the actions of users.
 //
 // Tables read only from RAM. A table makes a change in RAM and puts it into the queue of
 // its engine under the same lock, and never waits while it holds the lock. A full queue

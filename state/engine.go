@@ -23,4 +23,6 @@ const (
 	tableLeases6                         // IPv6 address, 16 bytes: see appendLease
 	tableRetired                         // node name: JSON of a pools.RetiredNode
 	tableConfigs                         // number, 8 bytes: JSON of a keptConfig
+	tableChannels                        // image name: JSON of a pools.ImageChannels
+	tableTrials                          // node name: JSON of a pools.ImageTrial
 )

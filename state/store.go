@@ -91,6 +91,8 @@ type Store struct {
 	Unknowns  *Unknowns
 	NextBoots *NextBoots
 	Retired   *Retired
+	Channels  *Channels
+	FallBacks *FallBacks
 	Audit     *Audit
 	Configs   *Configs
 
@@ -125,6 +127,8 @@ func Open(dir string, o Options) (*Store, error) {
 		Unknowns:  &Unknowns{newRows[unknown](w, tableUnknowns), make(map[string]bool)},
 		NextBoots: &NextBoots{o.Now, newRows[nextBoot](w, tableNext)},
 		Retired:   &Retired{newRows[pools.RetiredNode](w, tableRetired)},
+		Channels:  &Channels{rows: newRows[pools.ImageChannels](w, tableChannels)},
+		FallBacks: &FallBacks{newRows[pools.ImageTrial](w, tableTrials)},
 		Audit:     newAudit(w),
 		Configs:   &Configs{newRows[keptConfig](w, tableConfigs)},
 		log:       o.Log, engine: w, ended: make(chan struct{}),
@@ -137,6 +141,8 @@ func Open(dir string, o Options) (*Store, error) {
 		tableUnknowns: {Load: s.Unknowns.load, Each: s.Unknowns.each},
 		tableNext:     {Load: s.NextBoots.load, Each: s.NextBoots.each},
 		tableRetired:  {Load: s.Retired.load, Each: s.Retired.each},
+		tableChannels: {Load: s.Channels.load, Each: s.Channels.each},
+		tableTrials:   {Load: s.FallBacks.load, Each: s.FallBacks.each},
 		tableAudit:    {Load: s.Audit.load, Each: s.Audit.each},
 		tableConfigs:  {Load: s.Configs.load, Each: s.Configs.each},
 	}

@@ -214,13 +214,15 @@ const (
 	tableLeases6
 	tableRetired
 	tableConfigs
+	tableChannels
+	tableTrials
 )
 
 // put puts values into a state directory, whatever they are.
 func put(t *testing.T, dir string, changes ...wal.Change) {
 	t.Helper()
 	l := &wal.Log{Dir: dir, Size: 1 << 20, Logger: slog.New(slog.DiscardHandler), Tables: map[wal.TableID]wal.Table{}}
-	for id := tableNodes; id <= tableConfigs; id++ {
+	for id := tableNodes; id <= tableTrials; id++ {
 		l.Tables[id] = wal.Table{
 			Load: func(_, _ []byte) error { return errors.New("not an empty state") },
 			Each: func(func(key, value []byte), func() error) error { return nil },

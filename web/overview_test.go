@@ -73,9 +73,9 @@ func TestStatus(t *testing.T) {
 func TestImages(t *testing.T) {
 	s := newHarness(t)
 	for query, want := range map[string]string{
-		"":               `"size":300,"pools":["compute","storage","catchall"],"nodes":2},{"name":"debian-12","id":"` + older + `","current":false`,
+		"":               `"size":300,"pools":["compute","storage","catchall"],"nodes":2,"machines":0},{"name":"debian-12","id":"` + older + `","current":false`,
 		"?current=false": `[{"name":"debian-12","id":"` + older + `"`,
-		"?pool=storage":  `"pools":["compute","storage","catchall"],"nodes":2}]`,
+		"?pool=storage":  `"pools":["compute","storage","catchall"],"nodes":2,"machines":0}]`,
 		"?name=fedora":   `[]`,
 	} {
 		if got := compact(s.do(request{path: "/api/v1/images" + query}).Body.String()); !strings.Contains(got, want) {

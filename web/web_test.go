@@ -110,7 +110,7 @@ func newHarness(t *testing.T, set ...func(*harness)) *harness {
 	m := &machines{}
 	s.API = &api.API{
 		Farm: live, Nodes: live, Boots: bootList(nil), Leases: &leases{}, Unknowns: &unknowns{},
-		NextBoots: &nextBoots{next: map[string]pools.NextBoot{}}, Hardware: m, Power: m, Audit: m, Tokens: sharedTokens{}, APITokens: tokens, ConfigFile: configFile{}, Configs: configFile{}, Restorer: &restorer{},
+		NextBoots: &nextBoots{next: map[string]pools.NextBoot{}}, Hardware: m, Power: m, Audit: m, Tokens: sharedTokens{}, APITokens: tokens, ConfigFile: configFile{}, Channels: channels{}, FallBacks: fallBacks{}, Configs: configFile{}, Restorer: &restorer{},
 		Plans:      plans{live},
 		Images:     func() []pools.ImageInfo { return slices.Clone(someImages) },
 		Ready:      func(context.Context) []api.Problem { return nil },

@@ -51,7 +51,7 @@ func newCheckCommand() *cobra.Command {
 		Short: "Check a config and report every mistake",
 		Long: `Check reads a config as drover serve does, and reports every mistake at once,
 each with file, line and a hint. It warns of kubeconfigs and files that this host does not
-have, of pools whose image is not in the directory of images, if there is one, and of a kernel
+have, of pools whose image or channel is not there, if there is a directory of images, and of a kernel
 whose neighbor table is too small for the farm. It starts and changes nothing.
 
 With --live it also compares the config with the nodes that were added over the API of the
@@ -67,7 +67,7 @@ running server, whose names, MACs and addresses the config must leave alone.`,
 				}
 			}
 			found := checked{File: file, Mistakes: []mistakeLine{}, Warnings: []string{}}
-			err := found.check(added, images)
+			err := found.check(added, images, func() (channels, error) { return askChannels(cmd.Context(), c) })
 			if output.Format() != "text" {
 				return errors.Join(output.Print(cmd, found, nil), cli.PrintMistakes(file, err, io.Discard))
 			}
@@ -91,8 +91,9 @@ running server, whose names, MACs and addresses the config must leave alone.`,
 	return cmd
 }
 
-// check fills in what it finds, with a directory of images. Its error has the mistakes.
-func (k *checked) check(added []pools.PoolNode, images string) error {
+// check fills in what it finds, with a directory of images and the channels of the running server. Its
+// error has the mistakes.
+func (k *checked) check(added []pools.PoolNode, images string, ask func() (channels, error)) error {
 	farm, err := config.Load(k.File, added...)
 	if err == nil {
 		_, err = server.LoadTemplates(farm)
@@ -118,7 +119,7 @@ func (k *checked) check(added []pools.PoolNode, images string) error {
 	k.Warnings = append(k.Warnings, readiness.NeighborWarnings(farm, os.DirFS("/proc"))...)
 	k.warnAddresses(farm)
 	k.warnReferences(farm)
-	k.warnImages(farm, images)
+	k.warnImages(farm, images, ask)
 	for _, n := range farm.Shadowed() {
 		k.warn("node %q of %s is left out: the config declares its name, a MAC, its address or its place", n.Name, n.ChassisSlot)
 	}

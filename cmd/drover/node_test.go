@@ -47,7 +47,7 @@ func apiSiteOf(t *testing.T, config string) (*state.Store, *httptest.Server) {
 func apiOf(store *state.Store, live *config.Live, h *hardware.Service) *api.API {
 	return &api.API{
 		Farm: live, Nodes: live, Boots: store.Boots, Leases: store.Leases, Unknowns: store.Unknowns,
-		NextBoots: store.NextBoots, Hardware: h, Power: h, Audit: store.Audit, Tokens: &kube.Clusters{},
+		NextBoots: store.NextBoots, FallBacks: fallBacks{store.FallBacks}, Hardware: h, Power: h, Audit: store.Audit, Tokens: &kube.Clusters{},
 		Ready:      func(context.Context) []api.Problem { return nil },
 		CheckImage: func(string) error { return nil },
 		Moves:      func() []pools.Move { return nil },
@@ -286,3 +286,8 @@ func TestNoAnswer(t *testing.T) {
 		c.run(t)
 	}
 }
+
+// fallBacks is the trials of a store.
+type fallBacks struct{ *state.FallBacks }
+
+func (fallBacks) Clear(...string) {}

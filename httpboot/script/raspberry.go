@@ -107,7 +107,7 @@ func (f *Files) piImage(c *client, file string) (content, error) {
 	img, ok := f.r.issued.image(c.Plan)
 	if !ok {
 		var err error
-		if img, err = f.r.Images.Image(c.Plan.Image); err != nil {
+		if img, err = f.r.imageOf(c.Plan); err != nil {
 			return nil, &Error{Msg: "no image for this machine, see the server's log", Err: err}
 		}
 	}

@@ -65,6 +65,10 @@ type Options struct {
 	// answer; nil: there is none.
 	Also func() []netip.AddrPort
 
+	// FallBack returns the image that a machine boots in place of one that has failed on it, else that
+	// one. nil: none falls back.
+	FallBack func(p *resolve.Plan, image Image) Image
+
 	Loaders   string     // directory of boot loaders; empty: there are none
 	Templates *Templates // texts of the scripts; nil: drover's own
 
@@ -290,9 +294,18 @@ func (r *Renderer) try(s *script, d dialect) (boot issuedBoot, err error) {
 	return boot, r.fillLines(s, d, boot)
 }
 
+// imageOf returns the image that a machine boots now, in one generation.
+func (r *Renderer) imageOf(p *resolve.Plan) (Image, error) {
+	image, err := r.Images.Image(p.Image)
+	if err == nil && r.FallBack != nil {
+		image = r.FallBack(p, image)
+	}
+	return image, err
+}
+
 // image returns a boot with the machine's image, and without a nonce.
 func (r *Renderer) image(s *script) (boot issuedBoot, err error) {
-	boot.image, err = r.Images.Image(s.Image)
+	boot.image, err = r.imageOf(s.Plan)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.Problem = fmt.Sprintf("the server has no image %q", s.Image)

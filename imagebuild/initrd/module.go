@@ -189,9 +189,7 @@ func CheckProgram(r io.ReaderAt, arch string) error {
 	if err != nil {
 		return fmt.Errorf("not an executable for Linux: %w", err)
 	}
-	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM,
-		"386": elf.EM_386, "riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390}
-	if want, known := machines[arch]; known && f.Machine != want {
+	if want, known := rootfs.Processors()[arch]; known && f.Machine != want {
 		return fmt.Errorf("built for %s, but the image is for %s", f.Machine, arch)
 	}
 	for _, p := range f.Progs {

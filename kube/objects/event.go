@@ -25,6 +25,7 @@ const (
 const (
 	BootFailed = "BootFailed" // a step of a boot failed
 	BootStuck  = "BootStuck"  // a boot makes no progress
+	FellBack   = "FellBack"   // boots of the pool's image failed: the node boots the generation before
 )
 
 // notice is news of the boot of a node; with a reason it becomes an Event.

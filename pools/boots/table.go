@@ -50,6 +50,11 @@ type Table struct {
 	// It must not change the record. Set it before the first step; nil is allowed.
 	OnStep func(Record, StepTime)
 
+	// OnGivenUp is called, without a lock held, with the boot that a machine has given up: its
+	// firmware has sent a DISCOVER that begins another one. Set it before the first DISCOVER; nil is
+	// allowed.
+	OnGivenUp func(Record)
+
 	// Now is the clock that dates the steps.
 	Now func() time.Time
 
@@ -118,7 +123,11 @@ func NewTable(storage Storage, now func() time.Time) *Table {
 func (t *Table) Discover(p *resolve.Plan, now time.Time) {
 	t.mu.Lock()
 	b := t.newest(p.MAC)
+	var before *Record
 	if b == nil || b.KeyHash != nil || b.Record.pastScript() || !Recent(b.Record.Started, now, FirmwarePhase) {
+		if b != nil {
+			before = new(b.Record)
+		}
 		b = t.begin(p, now)
 	} else if b.Record.Unknown != p.CatchAll || b.Record.Pool != p.Pool { // a node declares it since, or no longer, or its pool is another
 		b.describe(p)
@@ -131,6 +140,9 @@ func (t *Table) Discover(p *resolve.Plan, now time.Time) {
 	b.ask(p.Query())
 	report := t.note(b, Event{Step: StepDiscover}, now)
 	t.mu.Unlock()
+	if before != nil && t.OnGivenUp != nil {
+		t.OnGivenUp(*before)
+	}
 	report()
 }
 
@@ -305,6 +317,18 @@ func (t *Table) Current(mac pools.MAC) (Record, bool) {
 	defer t.mu.Unlock()
 	if b := t.newest(mac); b != nil {
 		return b.Record, true
+	}
+	return Record{}, false
+}
+
+// Find returns a boot of a machine by its ID; false if it is forgotten.
+func (t *Table) Find(mac pools.MAC, id string) (Record, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.byMAC[mac] {
+		if b.Record.ID == id {
+			return b.Record, true
+		}
 	}
 	return Record{}, false
 }

@@ -98,7 +98,7 @@ func (c *checker) pool(path, about string, p pools.Pool) {
 	case p.Image == "":
 		c.failf(path, "image: debian-12", "%s has no image", about)
 	case !pools.IsImage(p.Image):
-		c.failf(path+".image", "write name or name@sha256:<12 to 64 hex digits>", "%s: %q is not an image", about, p.Image)
+		c.failf(path+".image", "write name, name:channel or name@sha256:<12 to 64 hex digits>", "%s: %q is not an image", about, p.Image)
 	}
 	c.tagRefs(path+".tags", about, c.at(path), p.Tags)
 	c.tagRefs(path+".delegates", about, c.at(path), p.Delegates)

@@ -51,7 +51,7 @@ type Plan struct {
 	Matched  string      `json:"matched,omitempty"`  // the options that identified the node; empty: its MAC; "clientID", "circuitID remoteID", ...
 	Cluster  string      `json:"cluster,omitempty"`  // empty: the machine boots, but joins no cluster
 	Gateway  string      `json:"gateway,omitempty"`  // cluster that the machine is a host of, without a kubelet; Cluster is empty then
-	Image    string      `json:"image"`              // name, or name@sha256:<manifest digest>
+	Image    string      `json:"image"`              // name, name:channel, or name@sha256:<manifest digest>
 
 	// Generation is the digest of the image that a boot gets, once its script chose it.
 	Generation string `json:"-"`

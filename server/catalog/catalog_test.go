@@ -63,7 +63,7 @@ func TestGenerations(t *testing.T) {
 	images := t.TempDir()
 	a, b := generation(t, images, "debian-12", "a"), generation(t, images, "debian-12", "b")
 	setCurrent(t, images, "debian-12", b)
-	c := catalog.Catalog{Dir: imagebuild.Open(images), Farm: farm{
+	c := catalog.Catalog{Channels: &memory{}, Dir: imagebuild.Open(images), Farm: farm{
 		{Name: "newest", Image: "debian-12"}, {Name: "pinned", Image: "debian-12@sha256:" + a}, {Name: "short", Image: "debian-12@sha256:" + a[:12]},
 		{Name: "missing", Image: "debian-13"}, {Name: "ignored"},
 	}}
@@ -82,7 +82,7 @@ func TestLookup(t *testing.T) {
 	a := generation(t, images, "debian-12", "a")
 	setCurrent(t, images, "debian-12", a)
 	twin := filepath.Join(images, "debian-12", a[:20]+strings.Repeat("0", 44))
-	c := catalog.Catalog{Dir: imagebuild.Open(images)}
+	c := catalog.Catalog{Channels: &memory{}, Dir: imagebuild.Open(images)}
 	for _, ref := range []string{"debian-12", "debian-12@sha256:" + a, "debian-12@sha256:" + a[:12], "debian-12@" + a[:13]} {
 		if image, err := c.Lookup(ref); err != nil || image.ID != a {
 			t.Errorf("%s: got %s, %v", ref, image.ID, err)

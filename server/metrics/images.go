@@ -22,8 +22,13 @@ type imageGauge struct {
 }
 
 // WatchImages counts machines by the image and generation of their newest boot. list returns
-// boots, the newest first.
-func (m *Metrics) WatchImages(list func() []boots.Record) {
+// boots, the newest first, and fellBack the number of nodes that boot another generation than their
+// pool says.
+func (m *Metrics) WatchImages(list func() []boots.Record, fellBack func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "drover", Name: "fallback_nodes",
+		Help: "Nodes that boot the generation of their image that was ready on them last, since boots of a later one have failed.",
+	}, func() float64 { return float64(fellBack()) }))
 	m.registry.MustRegister(&imageGauge{
 		prometheus.NewDesc("drover_image_nodes", "Machines by the generation of the image that their newest boot got.", []string{"image", "generation"}, nil), list,
 	})

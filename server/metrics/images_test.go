@@ -22,11 +22,11 @@ func TestImages(t *testing.T) {
 	for n := range 200 { // generations without bound are not series without bound
 		all = append(all, boots.Record{Node: fmt.Sprint(n), Image: "lab", Generation: fmt.Sprintf("%012d%052d", n, 0)})
 	}
-	m.WatchImages(func() []boots.Record { return all })
+	m.WatchImages(func() []boots.Record { return all }, func() int { return 7 })
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	text := w.Body.String()
-	fixture.WantText(t, "metrics", text, `drover_image_nodes{generation="bbbbbbbbbbbb",image="debian-12"} 2`+"\n", `drover_image_nodes{generation="other",image="other"} `)
+	fixture.WantText(t, "metrics", text, "drover_fallback_nodes 7\n", `drover_image_nodes{generation="bbbbbbbbbbbb",image="debian-12"} 2`+"\n", `drover_image_nodes{generation="other",image="other"} `)
 	fixture.WantNoText(t, "metrics", text, "aaaaaaaaaaaa")
 	if n := strings.Count(text, "drover_image_nodes{"); n != 101 {
 		t.Errorf("got %d series, want 101", n)

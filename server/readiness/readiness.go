@@ -226,9 +226,11 @@ func (c *Checks) local() (out []api.Problem) {
 		seen[p.Image] = true
 		image, err := c.Images.Lookup(p.Image)
 		if err != nil {
-			out = append(out, api.Problem{
-				Part: "image " + p.Image, Problem: fmt.Sprintf("%v: build it with drover image build --name %s", err, pools.ImageName(p.Image)), Brief: missing,
-			})
+			problem := err.Error()
+			if name, channel, _ := pools.SplitImage(p.Image); channel == "" { // the error of a channel has its remedy
+				problem += ": build it with drover image build --name " + name
+			}
+			out = append(out, api.Problem{Part: "image " + p.Image, Problem: problem, Brief: missing})
 		}
 		platforms[image.Platform] = true
 	}

@@ -112,10 +112,12 @@ func Of(err error) *Error {
 		return &Error{Code: http.StatusBadRequest, Msg: hint.Error(), Remedy: hint.Hint}
 	}
 	switch {
-	case errors.Is(err, pools.ErrNotFound), errors.Is(err, pools.ErrNoChassis), errors.Is(err, pools.ErrNoToken), errors.Is(err, pools.ErrNoConfig), errors.Is(err, pools.ErrNotRetired):
+	case errors.Is(err, pools.ErrNotFound), errors.Is(err, pools.ErrNoChassis), errors.Is(err, pools.ErrNoToken), errors.Is(err, pools.ErrNoConfig), errors.Is(err, pools.ErrNotRetired), errors.Is(err, pools.ErrNoImage):
 		return &Error{Code: http.StatusNotFound, Msg: err.Error()}
 	case errors.Is(err, pools.ErrPowerRequest):
 		return &Error{Code: http.StatusBadRequest, Msg: err.Error()}
+	case errors.Is(err, pools.ErrBadImage):
+		return &Error{Code: http.StatusConflict, Name: "bad-image", Msg: err.Error(), Remedy: "choose another generation: drover image list shows them"}
 	case errors.Is(err, pools.ErrTokenExists):
 		return &Error{Code: http.StatusConflict, Name: "token-exists", Msg: err.Error(), Remedy: "rotate it, or revoke it first"}
 	case errors.Is(err, pools.ErrNotStored):

@@ -82,6 +82,8 @@ type API struct {
 	Leases    Leases // of all pools
 	Unknowns  Unknowns
 	NextBoots NextBoots
+	Channels  Channels
+	FallBacks FallBacks
 	Hardware  Hardware
 	Power     Power
 	Audit     Audit

@@ -33,10 +33,6 @@ func (a *API) serverRoutes() []route.Route {
 			Status: 200, Answer: pools.Overview{}, Handle: a.getOverview,
 		},
 		{
-			Method: "GET", Path: "/api/v1/images", Summary: "The generations of images, each with the pools that boot it", Role: pools.RoleViewer,
-			Query: imageList.Parameters(), Status: 200, Answer: []pools.ImageInfo{}, Handle: a.listImages,
-		},
-		{
 			Method: "POST", Path: path + ":answer", Summary: "Say yes or no to the change of the config file that waits for it, because it disrupts many nodes", Role: pools.RoleAdmin,
 			Body: pools.ConfigAnswer{}, Status: 200, Answer: pools.ReloadResult{}, Errors: []int{409}, Handle: a.answerConfig,
 		},

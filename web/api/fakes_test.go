@@ -145,6 +145,39 @@ func (n nextBoots) Set(next pools.NextBoot, nodes ...string) error {
 	return nil
 }
 
+type channels struct{ *world }
+
+func (channels) List() []pools.Channel {
+	return []pools.Channel{{Image: "debian-12", Name: "stable", Current: sum, History: []pools.Promotion{{ID: sum, By: "the token of an admin"}}}}
+}
+
+func (c channels) Promote(r pools.PromoteRequest, _ string, dry bool) (pools.Channel, string, error) {
+	if !dry {
+		c.called("promote %s", r.Image)
+	}
+	return c.List()[0], "", nil
+}
+
+func (c channels) Rollback(r pools.RollbackRequest, _ string, dry bool) (pools.Channel, string, error) {
+	if !dry {
+		c.called("roll back %s", r.Image)
+	}
+	return c.List()[0], "", nil
+}
+
+func (c channels) Mark(r pools.MarkRequest, _ string, dry bool) error {
+	if !dry {
+		c.called("mark %s", r.Image)
+	}
+	return nil
+}
+
+type fallBacks struct{ *world }
+
+func (fallBacks) Of(string) pools.ImageTrial { return pools.ImageTrial{} }
+
+func (f fallBacks) Clear(nodes ...string) { f.called("clear fall-backs of %q", nodes) }
+
 type hardware struct{ *world }
 
 func (hardware) Chassis() []pools.ChassisStatus {
@@ -309,7 +342,7 @@ func newServer(t *testing.T) *server {
 	t.Cleanup(named.Close)
 	s := &server{world: w, named: named}
 	s.API = &api.API{
-		Farm: live, Nodes: changer{live, w}, Boots: bootTable{w}, Leases: leases{w}, Unknowns: unknowns{w}, NextBoots: nextBoots{w},
+		Farm: live, Nodes: changer{live, w}, Boots: bootTable{w}, Leases: leases{w}, Unknowns: unknowns{w}, NextBoots: nextBoots{w}, Channels: channels{w}, FallBacks: fallBacks{w},
 		Hardware: hardware{w}, Power: hardware{w}, Audit: audit{w}, Tokens: joinTokens{}, APITokens: tokenStore{w}, Plans: plans{live},
 		ConfigFile: configFile{w}, Configs: configFile{w}, Restorer: restorer{w},
 		Ready: func(context.Context) []api.Problem { return nil }, Images: func() []pools.ImageInfo { return nil },

@@ -77,6 +77,9 @@ func (a *API) SetNextBoots(names []string, next pools.NextBoot, by auth.Client) 
 		}
 		return errs
 	}
+	if len(good) > 0 && next != "" {
+		a.FallBacks.Clear(good...) // the operator has seen to them
+	}
 	a.recordAll(entries)
 	return errs
 }

@@ -43,6 +43,9 @@ var samples = map[string]sample{
 	"POST /api/v1/tokens":                    {body: `{"name": "new", "role": "viewer"}`},
 	"POST /api/v1/tokens/{name}/rotate":      {path: "/api/v1/tokens/ci/rotate"},
 	"DELETE /api/v1/tokens/{name}":           {path: "/api/v1/tokens/ci"},
+	"POST /api/v1/images:promote":            {body: `{"image": "debian-12@0123456789ab"}`},
+	"POST /api/v1/images:rollback":           {body: `{"image": "debian-12"}`},
+	"POST /api/v1/images:mark":               {body: `{"image": "debian-12@0123456789ab"}`},
 	"POST /api/v1/config:reload":             {only: true},
 	"POST /api/v1/config:check":              {body: `{"content": "pools: []"}`, silent: true}, // it changes nothing
 	"POST /api/v1/config:answer":             {body: `{"sha256": "` + sum + `"}`, only: true},

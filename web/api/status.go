@@ -139,6 +139,10 @@ func (a *API) withStatus(nodes []pools.NodeInfo, o observed, pace *wait.Pace) []
 			pace.Step()
 		}
 		o.status(&all[i], &nodes[i])
+		trial := a.FallBacks.Of(nodes[i].Name)
+		if all[i].LastReady = trial.Good; !trial.FellBack.IsZero() {
+			all[i].FellBack, all[i].FellBackAt = trial.Failed, trial.FellBack
+		}
 		nodes[i].Status = &all[i]
 	}
 	return nodes

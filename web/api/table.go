@@ -12,7 +12,7 @@ import (
 // answers and roles.
 func (a *API) Routes() []route.Route {
 	return slices.Concat(
-		a.nodeRoutes(), a.farmRoutes(), a.hardwareRoutes(), a.bootRoutes(), a.addressRoutes(), a.tokenRoutes(), a.serverRoutes(), a.historyRoutes(), a.retiredRoutes(),
+		a.nodeRoutes(), a.farmRoutes(), a.hardwareRoutes(), a.bootRoutes(), a.addressRoutes(), a.tokenRoutes(), a.imageRoutes(), a.serverRoutes(), a.historyRoutes(), a.retiredRoutes(),
 	)
 }
 

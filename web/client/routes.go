@@ -18,6 +18,7 @@ const (
 	Clusters  Path[[]pools.ClusterInfo]   = "/api/v1/clusters"
 	JoinToken Path[pools.JoinToken]       = "/api/v1/clusters/{cluster}/token"
 	Images    Path[[]pools.ImageInfo]     = "/api/v1/images"
+	Channels  Path[[]pools.Channel]       = "/api/v1/channels"
 	Leases    Path[[]pools.LeaseInfo]     = "/api/v1/leases"
 	Addresses Path[[]netip.Addr]          = "/api/v1/addresses"
 	Boots     Path[[]boots.Record]        = "/api/v1/boots"
@@ -57,6 +58,9 @@ var (
 	CreateToken   = Change[pools.APITokenRequest, pools.NewAPIToken]{"POST", "/api/v1/tokens"}
 	RotateToken   = Change[None, pools.NewAPIToken]{"POST", "/api/v1/tokens/{name}/rotate"}
 	RevokeToken   = Change[None, None]{"DELETE", "/api/v1/tokens/{name}"}
+	Promote       = Change[pools.PromoteRequest, pools.Channel]{"POST", "/api/v1/images:promote"}
+	Rollback      = Change[pools.RollbackRequest, pools.Channel]{"POST", "/api/v1/images:rollback"}
+	MarkImage     = Change[pools.MarkRequest, None]{"POST", "/api/v1/images:mark"}
 	ReloadConfig  = Change[None, pools.ReloadResult]{"POST", "/api/v1/config:reload"}
 	RestoreState  = Change[pools.RestoreRequest, None]{"POST", "/api/v1/state:restore"}
 	AnswerConfig  = Change[pools.ConfigAnswer, pools.ReloadResult]{"POST", "/api/v1/config:answer"}

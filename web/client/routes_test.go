@@ -34,13 +34,13 @@ func TestClientRoutes(t *testing.T) {
 	all := map[string]typed{}
 	for _, r := range []typed{
 		reads(client.Nodes), reads(client.Node), reads(client.Pools), reads(client.Tags), reads(client.Clusters), reads(client.JoinToken),
-		reads(client.Images), reads(client.Leases), reads(client.Addresses), reads(client.Boots), reads(client.Unknown), reads(client.Chassis),
+		reads(client.Images), reads(client.Channels), reads(client.Leases), reads(client.Addresses), reads(client.Boots), reads(client.Unknown), reads(client.Chassis),
 		reads(client.PowerJobs), reads(client.PowerJob), reads(client.Audit), reads(client.Tokens), reads(client.Config), reads(client.Plan),
 		reads(client.Status), reads(client.Version), reads(client.ConfigHistory), reads(client.ConfigVersion), reads(client.Retired),
 		changes(client.AddNode), changes(client.PatchNode), changes(client.RemoveNode), changes(client.ChangeNodes), changes(client.SetNextBoot),
 		changes(client.ClearNextBoot), changes(client.ForgetBoots), changes(client.EndLease), changes(client.ForgetUnknown),
 		changes(client.SyncChassis), changes(client.Power), changes(client.CreateToken), changes(client.RotateToken), changes(client.RevokeToken),
-		changes(client.ReloadConfig), changes(client.CheckConfig), changes(client.RestoreState),
+		changes(client.Promote), changes(client.Rollback), changes(client.MarkImage), changes(client.ReloadConfig), changes(client.CheckConfig), changes(client.RestoreState),
 		changes(client.AnswerConfig), changes(client.RollbackConfig), changes(client.ForgetRetired),
 	} {
 		all[r.method+" "+r.path] = r

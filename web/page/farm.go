@@ -158,6 +158,12 @@ func (p *page) images(r *request) (any, error) {
 			if v.Current {
 				generation.Sub = []string{"current"}
 			}
+			if len(v.Channels) > 0 {
+				generation.Sub = append(generation.Sub, strings.Join(v.Channels, ", "))
+			}
+			if v.Bad != nil {
+				generation.Sub = append(generation.Sub, "bad: "+printable.Line(v.Bad.Why, 120))
+			}
 			var users []string
 			for _, pool := range r.pools() {
 				if v.Means(pool.Image) {

@@ -315,14 +315,26 @@ func (v *nodeView) image(p *page, m *snapshot.Machine, r *request) {
 		return
 	}
 	if image, built := p.current(next, r); built && !c.Differs {
-		if image.Created.After(m.Boot.Started) {
-			c.Differs, c.Detail = true, "rebuilt "+text.Ago(r.shared.Now.Sub(image.Created))+" ago, after this boot began"
-		} else {
-			c.Detail = "built " + image.Created.UTC().Format(time.DateOnly) + ", before this boot"
-		}
-		c.Next = image.Name + " " + image.ID[:min(12, len(image.ID))]
+		c.Next = image.Name + " " + pools.ShortID(image.ID)
+		c.compare(m, &image, r.shared.Now)
 	}
 	if m.NextBoot != "" {
 		c.Detail = "once: its next boot is " + string(m.NextBoot)
+	}
+}
+
+// compare compares the boot of a machine with the generation that the reference to its image means now.
+func (c *imageChange) compare(m *snapshot.Machine, image *pools.ImageInfo, now time.Time) {
+	date := image.Created.UTC().Format(time.DateOnly)
+	switch {
+	case m.NextBoot == "" && m.Status.FellBack == image.ID:
+		c.Next, c.Differs = image.Name+" "+pools.ShortID(m.Status.LastReady), m.Status.LastReady != m.Boot.Generation
+		c.Detail = "fell back: its boots of " + pools.ShortID(image.ID) + " failed"
+	case m.Boot.Generation != "" && m.Boot.Generation != image.ID:
+		c.Differs, c.Detail = true, "another generation than that of this boot, built "+date
+	case m.Boot.Generation == "" && image.Created.After(m.Boot.Started):
+		c.Differs, c.Detail = true, "rebuilt "+text.Ago(now.Sub(image.Created))+" ago, after this boot began"
+	default:
+		c.Detail = "built " + date + ", before this boot"
 	}
 }

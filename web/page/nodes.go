@@ -116,8 +116,11 @@ func imageCell(m *snapshot.Machine) table.Cell {
 	if m.Status.Generation != "" {
 		cell.Sub = []string{pools.ShortID(m.Status.Generation)}
 	}
-	if m.Status.Outdated {
+	if m.Status.Outdated && len(cell.Sub) > 0 {
 		cell.Sub[0] += ", outdated"
+	}
+	if m.Status.FellBack != "" {
+		cell.Sub = append(cell.Sub, "fell back from "+pools.ShortID(m.Status.FellBack))
 	}
 	return cell
 }

@@ -22,8 +22,10 @@ import (
 const packagedInit = "/usr/lib/drover/drover-init"
 
 // buildHelp is the help text of drover image build.
-const buildHelp = `Build turns SOURCE into kernel, initrd and squashfs, and makes the result the
-current generation of the image NAME, unless --stage is given. SOURCE is one of
+const buildHelp = `Build turns SOURCE into kernel, initrd and squashfs: a new generation of the image
+NAME. Until a generation of NAME is promoted, NAME means the last build that was not
+staged. --channel and --promote stage the build, and promote it on the running server
+(drover image promote). SOURCE is one of
 
   dir:PATH                   a root file system on disk
   tar:FILE                   a tar of one; plain, .gz or .zst
@@ -61,6 +63,7 @@ func newImageBuildCommand(version string) *cobra.Command {
 	var recipe engine.Recipe
 	var platform string
 	var output cli.Output
+	var after promotion
 	cmd := &cobra.Command{
 		Use:   "build --name NAME {SOURCE | --file DOCKERFILE [CONTEXT]}",
 		Short: "Make an image from a container image, a directory or a Dockerfile",
@@ -79,15 +82,26 @@ func newImageBuildCommand(version string) *cobra.Command {
 			if err != nil {
 				return &cli.Error{Code: cli.Usage, Err: err}
 			}
+			if err := after.check(cmd.Context()); err != nil {
+				return err
+			}
+			b.Stage = b.Stage || after.channel != ""
 			image, err := buildImage(cmd, &b, recipe)
 			if err != nil {
 				return err
 			}
-			return output.Print(cmd, image, func(w io.Writer) error { return printImage(w, image) })
+			if err := after.do(cmd.Context(), output.Log(cmd), image.Ref()); err != nil {
+				return err
+			}
+			if !b.Stage {
+				after.hint(cmd.Context(), cmd.ErrOrStderr(), image.Name, image.ID)
+			}
+			return output.Print(cmd, image, func(w io.Writer) error { return printImage(w, listed{Image: image}) })
 		},
 	}
 	buildFlags(cmd, &b, &platform)
 	recipeFlags(cmd, &recipe)
+	after.flags(cmd)
 	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
 }
@@ -105,7 +119,7 @@ func buildFlags(cmd *cobra.Command, b *imagebuild.Builder, platform *string) {
 	f.StringVar(&b.KernelVersion, "kernel-version", "", "which kernel, when the image has several")
 	f.StringArrayVar(&b.InitrdFiles, "initrd-file", nil, "PATH=FILE, a file for the initrd, or a cpio archive (repeatable)")
 	f.StringVar(&b.Microcode, "microcode", "auto", "processor microcode in the initrd: auto, all, none or models")
-	f.BoolVar(&b.Stage, "stage", false, "leave the current generation as it is: image promote makes this one current")
+	f.BoolVar(&b.Stage, "stage", false, "change nothing for any boot: image promote does that later")
 	f.StringVar(platform, "platform", "linux/amd64", "which variant of a multi-platform image")
 	_ = cmd.MarkFlagDirname("images")
 }

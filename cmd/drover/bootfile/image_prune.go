@@ -21,6 +21,8 @@ keeps of each image
   - the newest others, as many as --keep says: for the way back, and for machines that
     are in the middle of a boot that began before the last build,
   - each that a pool names as NAME@sha256:ID,
+  - each that a channel has, and the one to which its roll-back leads,
+  - each that was ready on a machine last, to which it would fall back,
   - each that the next boot of a machine names, or a boot that has not ended,
   - each that the newest boot of a machine got.
 

@@ -41,6 +41,12 @@ func needsOf(images []pools.ImageInfo, nodes []pools.NodeInfo) *needs {
 		if i.Current {
 			n.need(ref, "current on the server")
 		}
+		for _, channel := range i.Channels {
+			n.need(ref, "channel "+channel)
+		}
+		for _, channel := range i.Previous {
+			n.need(ref, "way back of channel "+channel)
+		}
 		for _, pool := range i.Pools {
 			n.need(ref, "pool "+pool)
 		}
@@ -53,6 +59,9 @@ func needsOf(images []pools.ImageInfo, nodes []pools.NodeInfo) *needs {
 		// The next boot was taken with the boot script; the machine may fetch its image now.
 		if s := m.Status; s != nil && (s.State == pools.NodeBooting || s.State == pools.NodeStuck) {
 			n.needRef(images, s.Image, "boot of "+m.Name)
+		}
+		if s := m.Status; s != nil && s.LastReady != "" && s.LastReady != s.Generation {
+			n.need(pools.ImageName(s.Image)+"@sha256:"+s.LastReady, "fall-back of "+m.Name)
 		}
 		if s := m.Status; s != nil && s.Generation != "" {
 			n.need(pools.ImageName(s.Image)+"@sha256:"+s.Generation, "runs on "+m.Name)

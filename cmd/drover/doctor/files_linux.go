@@ -26,7 +26,7 @@ func (d *doctor) loaderFiles() {
 		if p.Image == "" {
 			continue
 		}
-		image, _ := images.Lookup(p.Image) // imageFiles reports a missing one
+		image, _ := lookup(images, p.Image) // imageFiles reports a missing one
 		platforms[image.Platform] = true
 	}
 	missing := 0
@@ -45,6 +45,19 @@ func (d *doctor) loaderFiles() {
 	}
 }
 
+// lookup returns the generation of a reference. Only the running server knows what a channel has, and
+// reports one that is not there: here any generation of the image will do.
+func lookup(images *imagebuild.Dir, ref string) (imagebuild.Image, error) {
+	name, channel, _ := pools.SplitImage(ref)
+	if all, err := images.Generations(name); channel != "" && len(all) > 0 {
+		return all[0], err
+	}
+	if channel != "" {
+		ref = name
+	}
+	return images.Lookup(ref)
+}
+
 // imageFiles checks the images of pools.
 func (d *doctor) imageFiles() {
 	images, seen := imagebuild.Open(d.images), map[string]bool{}
@@ -53,12 +66,12 @@ func (d *doctor) imageFiles() {
 			continue
 		}
 		seen[p.Image] = true
-		i, err := images.Lookup(p.Image)
+		i, err := lookup(images, p.Image)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			d.add("images", fault, fmt.Sprintf("pool %s: %v", p.Name, err), "drover image build --name "+p.Image)
+			d.add("images", fault, fmt.Sprintf("pool %s: %v", p.Name, err), "drover image build --name "+pools.ImageName(p.Image))
 		case err != nil:
-			d.add("images", fault, fmt.Sprintf("pool %s: %v", p.Name, err), "build it again: drover image build --name "+p.Image)
+			d.add("images", fault, fmt.Sprintf("pool %s: %v", p.Name, err), "build it again: drover image build --name "+pools.ImageName(p.Image))
 		default:
 			d.whole(&i)
 		}

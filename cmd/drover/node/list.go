@@ -33,8 +33,9 @@ func newNodeListCommand(c *cli.Client) *cobra.Command {
 		Long: `List shows the nodes of the config and of the API, and the machines of catch-all pools
 that have booted. NAME can be a range such as m1c[01-45]. A selector has rules that must
 all match, key=value or key!=value, with the keys pool, tag, state, cluster, image, power,
-from (config, api, chassis, catch-all), image.generation (12 digits or all) and
-image.outdated (true: another generation than its pool boots now).
+from (config, api, chassis, catch-all), image.generation (12 digits or all),
+image.outdated (true: another generation than its pool boots now), and image.fellback (true:
+it boots the generation before, since boots of the new one failed).
 
 With --watch it goes on with a line for each node that comes, changes or goes, until it is
 interrupted; with -o json a line is an object. With --retired it lists the nodes that the
@@ -161,7 +162,7 @@ func statusLines(line func(name, value string), n pools.NodeInfo) {
 	s := *n.Status
 	for _, l := range []struct{ name, value string }{
 		{"state", strings.TrimSpace(string(s.State) + " " + s.Detail)}, {"since", stamp(s.Since)}, {"booted", stamp(s.Booted)},
-		{"image", s.Image}, {"generation", generation(&s)}, {"cluster", s.Cluster}, {"power", strings.TrimSpace(s.Power + " " + stamp(s.PowerSeen))},
+		{"image", s.Image}, {"generation", generation(&s)}, {"fell back", fellBack(&s)}, {"cluster", s.Cluster}, {"power", strings.TrimSpace(s.Power + " " + stamp(s.PowerSeen))},
 	} {
 		if l.value != "" {
 			line(l.name, l.value)
@@ -178,6 +179,14 @@ func generation(s *pools.NodeStatus) string {
 		return pools.ShortID(s.Generation)
 	}
 	return pools.ShortID(s.Generation) + ", its pool boots another one now"
+}
+
+// fellBack returns in place of which generation a node boots another one; empty: it does not.
+func fellBack(s *pools.NodeStatus) string {
+	if s.FellBack == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s failed %d times: it boots %s since %s", pools.ShortID(s.FellBack), pools.FallBackAfter, pools.ShortID(s.LastReady), stamp(s.FellBackAt))
 }
 
 // selector chooses nodes by names and rules; the zero selector chooses all.
@@ -221,8 +230,11 @@ var valuesOf = map[string]func(n *pools.NodeInfo, s pools.NodeStatus) []string{
 		return []string{s.Generation, pools.ShortID(s.Generation)}
 	},
 	"image.outdated": func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{strconv.FormatBool(s.Outdated)} },
-	"power":          func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Power} },
-	"from":           func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
+	"image.fellback": func(_ *pools.NodeInfo, s pools.NodeStatus) []string {
+		return []string{strconv.FormatBool(s.FellBack != "")}
+	},
+	"power": func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Power} },
+	"from":  func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
 }
 
 // wordsOf are the values of keys that have no others.
@@ -286,7 +298,7 @@ func query(names []string, rules []rule) []string {
 		return pairs
 	}
 	for _, r := range rules {
-		if !r.not && r.key != "from" && r.key != "image.generation" { // the server takes no short one
+		if !r.not && r.key != "from" && r.key != "image.generation" && r.key != "image.fellback" { // the server takes no short one
 			pairs = append(pairs, r.key, r.value)
 		}
 	}

@@ -116,6 +116,12 @@ func (n nextBoots) Set(next pools.NextBoot, nodes ...string) error {
 	return nil
 }
 
+type fallBacks struct{}
+
+func (fallBacks) Of(string) pools.ImageTrial { return pools.ImageTrial{} }
+
+func (fallBacks) Clear(...string) {}
+
 type hardware struct{ *world }
 
 func (hardware) Chassis() []pools.ChassisStatus {
@@ -177,7 +183,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.API = &api.API{
-		Farm: live, Nodes: live, Boots: bootTable{w}, Leases: leases{w}, Unknowns: unknowns{w}, NextBoots: nextBoots{w},
+		Farm: live, Nodes: live, Boots: bootTable{w}, Leases: leases{w}, Unknowns: unknowns{w}, NextBoots: nextBoots{w}, FallBacks: fallBacks{},
 		Hardware: hardware{w}, Power: hardware{w}, Audit: audit{}, ConfigFile: configFile{w},
 		Ready: func(context.Context) []api.Problem { return nil }, Images: func() []pools.ImageInfo { return nil },
 		CheckImage: func(string) error { return nil }, Moves: func() []pools.Move { return nil },
