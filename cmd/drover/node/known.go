@@ -40,11 +40,12 @@ func (s *selector) found(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, 
 // knownValues returns the values that a key can have: those that nodes have, and those that the
 // config names. It returns nil for a key of fixed words, which were checked before.
 func knownValues(ctx context.Context, c *cli.Client, key string) ([]string, error) {
+	if key == "state" || wordsOf[key] != nil {
+		return nil, nil
+	}
 	var named []string
 	var err error
 	switch key {
-	case "state", "image.outdated", "from":
-		return nil, nil
 	case "pool":
 		named, err = namesOf(ctx, c, client.Pools, func(p *pools.PoolInfo) string { return p.Name })
 	case "tag":

@@ -238,7 +238,7 @@ var valuesOf = map[string]func(n *pools.NodeInfo, s pools.NodeStatus) []string{
 }
 
 // wordsOf are the values of keys that have no others.
-var wordsOf = map[string][]string{"image.outdated": {"true", "false"}, "from": {"config", "api", "chassis", "catch-all"}}
+var wordsOf = map[string][]string{"image.outdated": {"true", "false"}, "image.fellback": {"true", "false"}, "from": {"config", "api", "chassis", "catch-all"}}
 
 // kindOf returns the kind of a node's origin.
 func kindOf(n *pools.NodeInfo) string {
