@@ -75,9 +75,10 @@ func TestFallsBack(t *testing.T) {
 	if err := s.Drover.Call(ctx, http.MethodPost, "/api/v1/images:rollback", pools.RollbackRequest{Image: "fallback"}, &c); err != nil || c.Current != ids[0] {
 		t.Fatalf("got %+v, %v", c, err)
 	}
-	if now, err := status(); err != nil || now.FellBack != "" || now.Outdated {
-		t.Errorf("after the roll-back: %+v, %v", now, err)
-	}
+	fixture.Until(ctx, t, "n1 boots what its pool says", func() (bool, error) {
+		now, err := status()
+		return now.FellBack == "" && !now.Outdated, err
+	})
 }
 
 // generationIn builds a generation of the image fallback, and returns its ID.
