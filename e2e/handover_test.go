@@ -62,12 +62,12 @@ func TestDisksChangeHands(t *testing.T) {
 	h.wants(true, pattern)
 
 	h.moves("strict")
-	h.boots("strict", "error .*wipe: .*it has the data of pool a, and this node boots for pool strict, with diskChange: refuse")
+	h.boots("strict", "error: wipe: .*it has the data of pool a, and this node boots for pool strict, with diskChange: refuse")
 	h.wants(true, pattern)
 
 	h.moves("b")
 	h.powerFails()
-	h.boots("b-1", "wipe .*/dev/nvme0n1: the data of pool a is erased", "disks: kubelet is /dev/nvme0n1, formatted", "tiny: mount /var/lib/kubelet ext4 /dev/nvme0n1p1 with marker none", "tiny: done")
+	h.boots("b-1", "wipe: /dev/nvme0n1: the data of pool a is erased", "disks: kubelet is /dev/nvme0n1, formatted", "tiny: mount /var/lib/kubelet ext4 /dev/nvme0n1p1 with marker none", "tiny: done")
 	h.wants(false, pattern, "pool a")
 	record := logBoot(ctx, t, h.site, handoverMAC)
 	if step, ok := record.Reached(boots.StepWipe); !ok || strings.Count(step.Detail, "is erased: ") != 3 {
