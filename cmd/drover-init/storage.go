@@ -42,10 +42,7 @@ func (b *boot) wipeDisks(ctx context.Context) error {
 		return err
 	}
 	b.storage = b.disksOf(memory)
-	done, err := b.storage.Change(ctx, b.config.Disks)
-	if err == nil && len(done) > 1 {
-		b.rep.Report(boots.StepWipe, strings.Join(done, "; "))
-	}
+	_, err = b.storage.Change(ctx, b.config.Disks)
 	return err
 }
 

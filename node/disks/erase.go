@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,19 +62,37 @@ func (p *Preparer) Change(ctx context.Context, want []pools.Disk) (done []string
 const maxRounds = 5
 
 // eraseAll erases disks at the same time.
-func (p *Preparer) eraseAll(ctx context.Context, due []disk) ([]string, error) {
+func (p *Preparer) eraseAll(ctx context.Context, due []disk) (done []string, err error) {
 	p.extended = time.Now()
-	lines, errs := make([]string, len(due)), make([]error, len(due))
+	did, errs := make([]string, len(due)), make([]error, len(due))
 	var all sync.WaitGroup
 	for i, d := range due {
 		all.Go(func() {
-			if lines[i], errs[i] = p.erase(ctx, d); errs[i] != nil {
+			if did[i], errs[i] = p.erase(ctx, d); errs[i] != nil {
 				errs[i] = fmt.Errorf("/dev/%s has the data of %s and cannot be erased: %w", d.name, d.due, errs[i])
 			}
 		})
 	}
 	all.Wait()
-	return slices.DeleteFunc(lines, func(s string) bool { return s == "" }), errors.Join(errs...)
+	names := map[string][]string{}
+	var texts []string // alike for most disks: the detail of a step is short
+	for i, text := range did {
+		if text == "" {
+			continue
+		}
+		done = append(done, "/dev/"+due[i].name+": "+text)
+		if names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], due[i].name)
+	}
+	if len(done) > 1 {
+		for i, text := range texts {
+			texts[i] = strings.Join(names[text], ", ") + ": " + text
+		}
+		p.erasing(strings.Join(texts, "; "))
+	}
+	return done, errors.Join(errs...)
 }
 
 // erase erases a disk, and returns what was done.
@@ -96,9 +113,9 @@ func (p *Preparer) erase(ctx context.Context, d disk) (string, error) {
 		return "", err
 	}
 	_ = p.Reread(device) // the partitions go away; with an error the next use of the disk says it
-	line := fmt.Sprintf("/dev/%s: the data of %s is erased: %s (%s) in %.1f s", d.name, d.due, did.name, did.grade, time.Since(start).Seconds())
-	p.erasing(line)
-	return line, nil
+	text := fmt.Sprintf("the data of %s is erased: %s (%s)", d.due, did.name, did.grade)
+	p.erasing(fmt.Sprintf("/dev/%s: %s in %.1f s", d.name, text, time.Since(start).Seconds()))
+	return text, nil
 }
 
 // stillDue returns an error if a disk is no longer as it was read.

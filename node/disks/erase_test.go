@@ -119,12 +119,12 @@ func TestWays(t *testing.T) {
 
 // TestDefaultWays: a file is erased by the first way that files have.
 func TestDefaultWays(t *testing.T) {
-	m := used(t, blank)
+	m := used(t, blank, "sda")
 	var lines []string
 	m.tenant = tenantB
 	p := m.preparer()
 	p.Erasing = func(line string) { lines = append(lines, line) }
-	if _, err := p.Change(t.Context(), nil); err != nil || len(lines) != 2 || lines[0] != path+": erasing the data of cluster a" {
+	if _, err := p.Change(t.Context(), nil); err != nil || len(lines) != 5 || !slices.Contains(lines, path+": erasing the data of cluster a") || !strings.HasPrefix(lines[4], "sda, nvme0n1: the data of cluster a is erased: ") {
 		t.Errorf("got %q, %v", lines, err)
 	}
 	if !isZero(m.content(blank)) {
