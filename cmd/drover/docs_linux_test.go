@@ -79,6 +79,7 @@ func notHere() map[string]string {
 		"make bench-hosted": long, "make bench-hosted BENCH='-tenants 2 -alone'": long,
 		"make swarm": long, "make swarm N=500 RACKS=10 SLOW=5 MAD=10 LOSS=1 DELAY=1ms": long,
 		"make swarm N=10000 SWARM='-undeclared 1000 -patience 30m -json out.json'":                            long,
+		"make swarm N=50 SWARM='-servers 2 -kill all'":                                                        long,
 		"make bench-image BENCH='-rounds 9 -level 15'":                                                        long,
 		"drover cluster prepare tenant-a --admin tenant-a-admin.conf --write /etc/drover/tenant-a.kubeconfig": clusters,
 		"(umask 077; drover tenant kubeconfig tenant-a > tenant-a.kubeconfig)":                                "it needs an admin cluster; TestHosted (e2e/hosted) reads that Secret",

@@ -125,6 +125,8 @@ func (t *Table) Told(p *resolve.Plan, c Claim) (twice bool) {
 	if t.Sharing == nil || len(c.Nonce) != sha256.Size || len(c.Key) != sha256.Size || c.Issued.Sub(now) > MaxSkew {
 		return false
 	}
+	tell := func() {}
+	defer func() { tell() }() // without the lock
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.withNonce(p.MAC, c.Nonce)
@@ -154,7 +156,9 @@ func (t *Table) Told(p *resolve.Plan, c Claim) (twice bool) {
 	if !b.Record.Ended() && (c.End == StepOnline || c.End == StepReady) {
 		b.Record.reach(Event{Step: c.End, Detail: "at another server"}, now)
 	}
-	b.Record.Elsewhere = !b.Record.Ended()
+	if b.Record.Elsewhere = !b.Record.Ended(); c.End == "" {
+		tell = t.here(b, false, b.Record.Ended()) // the node reported its end here
+	}
 	t.place(b)
 	t.dirty[b] = true
 	return false

@@ -236,6 +236,27 @@ func TestSharedEvents(t *testing.T) {
 	}
 }
 
+// A server died after the claim, before it could tell; the node reported its end at the other one.
+func TestEndBeforeClaim(t *testing.T) {
+	p := newPair(t)
+	nonce := p.script(t)
+	p.linked = false
+	if err := claimAt(p.a, nonce, "key"); err != nil {
+		t.Fatal(err)
+	}
+	p.b.Adopt(declared(1), nonce)
+	if err := p.b.Step(mac(1), nonce, boots.Event{Step: boots.StepOnline}); err != nil {
+		t.Fatal(err)
+	}
+	p.linked = true
+	for _, c := range p.a.Claims() { // a is back
+		p.b.Told(declared(1), c)
+	}
+	if r, _ := p.a.Current(mac(1)); !r.Ended() {
+		t.Errorf("a was not told of the end: %+v", r)
+	}
+}
+
 // A machine boots twice in a minute. What is told of its first boot again, as after the restart of
 // a server, changes nothing of the second one.
 func TestToldAgain(t *testing.T) {

@@ -209,7 +209,7 @@ func (s *swarm) unfinished(ctx context.Context, d *lab.Drover, elsewhere bool) (
 	}
 	for i := range s.machines {
 		b, known := newest[machineMAC(i)]
-		if !known || !b.Ended() && !(elsewhere && b.Elsewhere) {
+		if !known || !b.Ended() && (!elsewhere || !b.Elsewhere) {
 			wrong = append(wrong, fmt.Sprintf("%s: server %s does not show its boot as ended: %+v", machineMAC(i), d.State, b))
 		}
 	}
