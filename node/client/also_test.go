@@ -7,24 +7,43 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"drover/node/retry"
 	"drover/pools/boots"
 )
 
+// asked has the names of the servers that were asked.
+type asked struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (l *asked) add(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text += " " + name
+}
+
+func (l *asked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.TrimSpace(l.text)
+}
+
 // answering is a server that answers with a status, of which 0 is away.
-func answering(t *testing.T, status *int, asked *[]string, name string) *url.URL {
+func answering(t *testing.T, status int, to *asked, name string) *url.URL {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		*asked = append(*asked, name)
-		switch *status {
+		to.add(name)
+		switch status {
 		case 0:
 			panic(http.ErrAbortHandler)
 		case 503:
 			w.Header().Set("Retry-After", "1")
 		}
-		http.Error(w, name, *status)
+		http.Error(w, name, status)
 	}))
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
@@ -54,8 +73,8 @@ func TestOtherServer(t *testing.T) {
 		{0, 0, "a b a b", "away"},
 	} {
 		t.Run(fmt.Sprintf("%d and %d", tt.a, tt.b), func(t *testing.T) {
-			var asked []string
-			s := &Server{Base: answering(t, &tt.a, &asked, "a"), Also: []*url.URL{answering(t, &tt.b, &asked, "b")}, MAC: testMAC, Nonce: testNonce, Client: NewHTTP(nil)}
+			seen := &asked{}
+			s := &Server{Base: answering(t, tt.a, seen, "a"), Also: []*url.URL{answering(t, tt.b, seen, "b")}, MAC: testMAC, Nonce: testNonce, Client: NewHTTP(nil)}
 			s.Client.Transport.(*http.Transport).DisableKeepAlives = true // else the transport itself asks again
 			for range 2 {
 				err := s.SendEvent(t.Context(), boots.Event{Step: boots.StepInit})
@@ -76,7 +95,7 @@ func TestOtherServer(t *testing.T) {
 					t.Errorf("got %s (%v), want %s", got, err, tt.want)
 				}
 			}
-			if got := strings.Join(asked, " "); got != tt.asked {
+			if got := seen.String(); got != tt.asked {
 				t.Errorf("asked %s, want %s", got, tt.asked)
 			}
 		})
