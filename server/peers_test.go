@@ -77,9 +77,9 @@ func TestPeersBoot(t *testing.T) {
 	if b, _ := s.Store.Boots.Current(mac); !b.Elsewhere {
 		t.Errorf("after a REQUEST to the other server: %+v", b)
 	}
-	s.told("b", boots.Claim{MAC: mac, Nonce: make([]byte, 32), Key: make([]byte, 32), Issued: s.Store.Boots.Now(), End: boots.StepOnline})
+	s.hearClaim("b", boots.Claim{MAC: mac, Nonce: make([]byte, 32), Key: make([]byte, 32), Issued: s.Store.Boots.Now(), End: boots.StepOnline})
 	if b, _ := s.Store.Boots.Current(mac); !b.Ended() || b.Elsewhere {
 		t.Errorf("told of its end: %+v", b)
 	}
-	s.told("b", boots.Claim{MAC: pools.MAC{2}}) // of no machine here
+	s.hearClaim("b", boots.Claim{MAC: pools.MAC{2}}) // of no machine here
 }
