@@ -391,14 +391,6 @@ type Range struct {
 	First, Last netip.Addr
 }
 
-// Mount is a file system that the node mounts before its services start.
-type Mount struct {
-	Path    string `json:"path"`              // absolute path of the mount point
-	Type    string `json:"type"`              // file system: tmpfs, ext4
-	Source  string `json:"source,omitempty"`  // default: the type
-	Options string `json:"options,omitempty"` // as in fstab
-}
-
 // Taint is a Kubernetes taint that the node registers with.
 type Taint struct {
 	Key    string `json:"key"`             // [prefix/]name

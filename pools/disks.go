@@ -7,6 +7,14 @@ import (
 	"strings"
 )
 
+// Mount is a file system that the node mounts before its services start.
+type Mount struct {
+	Path    string `json:"path"`              // absolute path of the mount point
+	Type    string `json:"type"`              // file system: tmpfs, ext4
+	Source  string `json:"source,omitempty"`  // default: the type
+	Options string `json:"options,omitempty"` // as in fstab
+}
+
 // Disk is a disk that a node partitions, formats and mounts before its services start. Only
 // an empty disk, or one that drover formatted under this name, is written to.
 type Disk struct {

@@ -356,44 +356,6 @@ func (r *Renderer) fillLines(s *script, d dialect, boot issuedBoot) (err error) 
 	return err
 }
 
-// paths sets the names under which the boot program loads the files of the image.
-func (r *Renderer) paths(s *script, d dialect, boot issuedBoot) {
-	kernel, initrd := kernelFile, initrdFile
-	from := s.Base + boot.dir
-	switch d {
-	case grub:
-		from = s.Device + boot.dir
-	case pxelinux:
-		from = strings.TrimPrefix(boot.dir, "/") // relative to the directory of the boot program
-		if s.UBoot.Wrapped() {
-			kernel, initrd = wrappedKernel, wrappedInitrd
-		}
-		s.FDT = s.UBoot.FDT
-	}
-	s.Kernel, s.Initrd = from+kernel, from+initrd
-	for i := range s.Others {
-		o := &s.Others[i]
-		from := o.base + boot.dir
-		if d == grub {
-			from = deviceOf(s.Device, o.base) + boot.dir
-		}
-		o.Kernel, o.Initrd = from+kernel, from+initrd
-	}
-	if s.Menu() {
-		s.MemtestEFI, s.MemtestBin = r.existingLoader("memtest.efi"), r.existingLoader("memtest.bin")
-	}
-}
-
-// existingLoader returns name if a loader of that name exists, else "".
-func (r *Renderer) existingLoader(name string) string {
-	f, _, err := openIn(r.Loaders, name)
-	if err != nil {
-		return ""
-	}
-	f.Close()
-	return name
-}
-
 // file returns a script as a file.
 func (r *Renderer) file(template string, data any) (content, error) {
 	b, err := r.Templates.execute(template, data)
