@@ -45,7 +45,7 @@ func TestPeersCompare(t *testing.T) {
 		if string(b.peers.Key) == string(a.peers.Key) || b.peers.ID == a.peers.ID {
 			t.Error("two servers that were not told otherwise share a key, or their ID")
 		}
-		d := digests{key: a.peers.Key, server: b, images: &catalog.Catalog{Dir: imagebuild.Open("images"), Farm: b.Live}, tls: b.http.TLS}
+		d := digests{key: a.peers.Key, server: b, images: &catalog.Catalog{Dir: imagebuild.Open("images"), Farm: b.Live, Channels: b.Store.Channels}, tls: b.http.TLS}
 		differ := ""
 		mine := a.peers.Digests()
 		for name, digest := range d.all() {
