@@ -10,7 +10,7 @@
 // in the cluster that the farm says, and in no other, with the labels and taints
 // that the farm says, and really runs a pod; if a node that an edit gives to
 // another tenant is drained, Ready there after its next boot and gone from where it
-// was; and if a node stays Ready while drover is stopped.
+// was; if an image goes through a channel and back; and if a node stays Ready while drover is stopped.
 package main
 
 import (
@@ -56,7 +56,7 @@ type demo struct {
 }
 
 // allSteps is how many steps a run has.
-const allSteps = 7
+const allSteps = 8
 
 // step says which step begins. The times in it are of two cores.
 func (d *demo) step(what string) {
@@ -118,11 +118,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 			fmt.Fprintln(stdout, d.verdict())
 		}
 	}()
-	return d.play(ctx, added, *keep)
+	return d.play(ctx, built, added, *keep)
 }
 
 // play is the demo itself, on an open site.
-func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error {
+func (d *demo) play(ctx context.Context, built *site.Built, added pools.PoolNode, keep bool) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d.step("switch on three machines, which boot and join (some 5 minutes)")
@@ -138,6 +138,10 @@ func (d *demo) play(ctx context.Context, added pools.PoolNode, keep bool) error 
 		if ctx.Err() == nil { // nobody wants the story of what was interrupted
 			d.showFailures()
 		}
+		return err
+	}
+	d.step("an image: build, canary, promote, and back (seconds)")
+	if err := d.images(bounded, built); err != nil {
 		return err
 	}
 	d.step("stop drover: a node stays Ready (a minute)")
