@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/drover/cli"
+	"drover/cmd/drover/cli/nodeset"
 	"drover/internal/natural"
 	"drover/internal/printable"
 	"drover/pools"
@@ -52,23 +53,31 @@ func newBootListCommand(c *cli.Client) *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		filter := []string{"node", node, "pool", pool}
+		names, err := nodeset.Expand(node)
+		if err != nil {
+			return nil, &cli.Error{Code: cli.Usage, Err: err}
+		}
+		filter := []string{"node", strings.Join(names, ","), "pool", pool}
 		if stuck {
 			filter = append(filter, "stuck", "true")
 		}
 		if since > 0 {
 			filter = append(filter, "since", time.Now().Add(-since).UTC().Format(time.RFC3339))
 		}
-		if by == "started" && reversed {
-			return pagesOfBoots(c, ctx, limit, filter)
+		pages := limit
+		if by != "started" || !reversed {
+			pages = 0
 		}
-		all, err := pagesOfBoots(c, ctx, 0, filter)
+		all, err := pagesOfBoots(c, ctx, pages, filter)
+		if len(all) == 0 && err == nil {
+			err = cli.AnySuch(ctx, c, names, pool)
+		}
 		sortBoots(all, by, reversed)
 		return all[:min(len(all), cmp.Or(limit, len(all)))], err
 	}, bootTable)
 	order.Flag(cmd, "-started", "started", "node", "pool", "cluster", "mac")
 	f := cmd.Flags()
-	f.StringVar(&node, "node", "", "only the boots of this node")
+	f.StringVar(&node, "node", "", "only the boots of these nodes, such as m1c30 or m1c[01-45]")
 	f.StringVar(&pool, "pool", "", "only the boots of this pool")
 	f.BoolVar(&stuck, "stuck", false, "only those without progress")
 	cli.DurationFlag(f, &since, "since", 0, "only those that began in this time, such as 1h or 2d")

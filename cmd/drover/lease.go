@@ -50,7 +50,11 @@ func newLeaseListCommand(c *cli.Client) *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		return cli.Get(ctx, c, client.Leases, "pool", pool, "state", state, "sort", by)
+		all, err := cli.Get(ctx, c, client.Leases, "pool", pool, "state", state, "sort", by)
+		if err == nil && len(all) == 0 {
+			err = cli.AnySuch(ctx, c, nil, pool)
+		}
+		return all, err
 	}, leaseTable)
 	order.Flag(cmd, "address", "pool", "state", "node", "mac", "expires")
 	cmd.Flags().StringVar(&pool, "pool", "", "only the leases of this pool")

@@ -33,7 +33,7 @@ func (d *demo) images(ctx context.Context, built *site.Built) error {
 	for _, args := range [][]string{
 		append(build, "--channel", "canary", "dir:"+root),
 		{"image", "promote", tried + ":canary", "--why", "one machine ran it for a day"},
-		{"image", "list", tried},
+		{"image", "show", tried},
 		{"image", "rollback", tried, "--why", "it was only a demo"},
 	} {
 		if _, err := d.drover(ctx, args...); err != nil {

@@ -53,7 +53,11 @@ is empty or holds a token.
 		Args: cobra.ExactArgs(1),
 	}
 	show(cmd, func(ctx context.Context, args []string) (pools.NewAPIToken, error) {
-		if err := check(cmd, of, ttl); err != nil {
+		err := check(cmd, of, ttl)
+		if !slices.Contains(roles(), role) {
+			err = fmt.Errorf("unknown role %q (one of %s)", role, strings.Join(roles(), ", "))
+		}
+		if err != nil {
 			return pools.NewAPIToken{}, &cli.Error{Code: cli.Usage, Err: err}
 		}
 		req := pools.APITokenRequest{Name: args[0], Role: pools.Role(role), Pools: of, TTL: pools.Duration(ttl)}

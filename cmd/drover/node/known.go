@@ -25,11 +25,14 @@ func (s *selector) found(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, 
 		return nil, err
 	}
 	for _, r := range rules {
+		if r.value == "" || r.key == "state" || wordsOf[r.key] != nil { // those were checked before
+			continue
+		}
 		known, err := knownValues(ctx, c, r.key)
 		if err != nil {
 			return nil, err
 		}
-		if r.value != "" && known != nil && !slices.Contains(known, r.value) {
+		if !slices.Contains(known, r.value) {
 			hint := mistake.Hint(r.value, known, "drover node list shows all")
 			return nil, &cli.Error{Code: cli.Usage, Err: fmt.Errorf("--selector: nothing has the %s %q (%s)", r.key, r.value, hint)}
 		}
@@ -38,11 +41,8 @@ func (s *selector) found(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, 
 }
 
 // knownValues returns the values that a key can have: those that nodes have, and those that the
-// config names. It returns nil for a key of fixed words, which were checked before.
+// config names.
 func knownValues(ctx context.Context, c *cli.Client, key string) ([]string, error) {
-	if key == "state" || wordsOf[key] != nil {
-		return nil, nil
-	}
 	var named []string
 	var err error
 	switch key {

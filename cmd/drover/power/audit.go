@@ -72,6 +72,9 @@ func (a *auditOf) list(ctx context.Context) ([]pools.AuditEntry, error) {
 		limit = pools.MaxAudit
 	}
 	all, err := cli.Get(ctx, &a.client, client.Audit, "limit", strconv.Itoa(limit), "node", a.node)
+	if err == nil && len(all) == 0 && a.node != "" {
+		err = cli.AnySuch(ctx, &a.client, []string{a.node}, "")
+	}
 	if err != nil {
 		return nil, err
 	}
