@@ -168,17 +168,21 @@ func trouble(b boots.Record) string {
 
 func newBootShowCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show NODE",
+		Use:   "show NODE|MAC|ADDRESS",
 		Short: "Show the timeline of a node's newest boot",
 		Long: `Show prints each step of the newest boot of a node with the seconds since the
 first DISCOVER of its firmware, and since the step before.`,
-		Example: "  drover boot show m1c30\n  drover boot show m1c30 -o json",
+		Example: "  drover boot show m1c30\n  drover boot show 94:57:a5:d3:ec:f4\n  drover boot show m1c30 -o json",
 		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (boots.Record, error) {
-		newest, err := fetchBoots(c, ctx, args[0], 1)
+		name, err := cli.NodeNamed(ctx, c, args[0])
+		if err != nil {
+			return boots.Record{}, err
+		}
+		newest, err := fetchBoots(c, ctx, name, 1)
 		if err == nil && len(newest) == 0 {
-			err = fmt.Errorf("no boot of node %q is known", args[0])
+			err = fmt.Errorf("no boot of node %q is known", name)
 		}
 		if err != nil {
 			return boots.Record{}, err

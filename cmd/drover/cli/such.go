@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -30,4 +31,24 @@ func AnySuch(ctx context.Context, c *Client, names []string, pool string) error 
 		err = fmt.Errorf("no such node: %s", strings.Join(names, " "))
 	}
 	return err
+}
+
+// NodeNamed returns the name of the node that an operator means by its name, by a MAC or by an address.
+func NodeNamed(ctx context.Context, c *Client, text string) (string, error) {
+	filter := []string{"catchall", "true"}
+	if mac, err := pools.ParseMAC(text); err == nil && strings.ContainsAny(text, ":-.") {
+		filter = append(filter, "mac", mac.String())
+	} else if addr, err := netip.ParseAddr(text); err == nil {
+		filter = append(filter, "address", addr.String())
+	} else {
+		return text, nil
+	}
+	all, err := Get(ctx, c, client.Nodes, filter...)
+	switch {
+	case err != nil:
+		return "", err
+	case len(all) == 0:
+		return "", fmt.Errorf("no node has %s", text)
+	}
+	return all[0].Name, nil
 }

@@ -40,13 +40,17 @@ the nodes of the config file too; to change one of those, edit the file.`,
 
 func newNodeShowCommand(c *cli.Client) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "show NAME",
+		Use:     "show NAME|MAC|ADDRESS",
 		Short:   "Show a node, and how its machine is",
-		Example: "  drover node show m1c30\n  drover node show m1c30 -o json",
+		Example: "  drover node show m1c30\n  drover node show 10.28.36.174\n  drover node show m1c30 -o json",
 		Args:    cobra.ExactArgs(1),
 	}
 	cli.Show(cmd, "text", func(ctx context.Context, args []string) (pools.NodeInfo, error) {
-		return cli.Get(ctx, c, client.Node.Of(args[0]))
+		name, err := cli.NodeNamed(ctx, c, args[0])
+		if err != nil {
+			return pools.NodeInfo{}, err
+		}
+		return cli.Get(ctx, c, client.Node.Of(name))
 	}, nodeText)
 	return cmd
 }
