@@ -40,6 +40,17 @@ func (s *selector) found(ctx context.Context, c *cli.Client) ([]pools.NodeInfo, 
 	return nodes, nil
 }
 
+// Chosen returns the names of the nodes that rules choose, for other commands.
+func Chosen(ctx context.Context, c *cli.Client, rules []string) ([]string, error) {
+	sel := selector{rules: rules}
+	nodes, err := sel.found(ctx, c)
+	names := make([]string, len(nodes))
+	for i := range nodes {
+		names[i] = nodes[i].Name
+	}
+	return names, err
+}
+
 // knownValues returns the values that a key can have: those that nodes have, and those that the
 // config names.
 func knownValues(ctx context.Context, c *cli.Client, key string) ([]string, error) {

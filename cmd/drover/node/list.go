@@ -32,7 +32,7 @@ func newNodeListCommand(c *cli.Client) *cobra.Command {
 		Short: "List the nodes, and how their machines are",
 		Long: `List shows the nodes of the config and of the API, and the machines of catch-all pools
 that have booted. NAME can be a range such as m1c[01-45]. A selector has rules that must
-all match, key=value or key!=value, with the keys pool, tag, state, cluster, image, power,
+all match, key=value or key!=value, with the keys pool, tag, state, cluster, image, power, chassis,
 from (config, api, chassis, catch-all), image.generation (12 digits or all),
 image.outdated (true: another generation than its pool boots now), and image.fellback (true:
 it boots the generation before, since boots of the new one failed).
@@ -233,8 +233,9 @@ var valuesOf = map[string]func(n *pools.NodeInfo, s pools.NodeStatus) []string{
 	"image.fellback": func(_ *pools.NodeInfo, s pools.NodeStatus) []string {
 		return []string{strconv.FormatBool(s.FellBack != "")}
 	},
-	"power": func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Power} },
-	"from":  func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
+	"power":   func(_ *pools.NodeInfo, s pools.NodeStatus) []string { return []string{s.Power} },
+	"chassis": func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{n.ChassisSlot.Chassis} },
+	"from":    func(n *pools.NodeInfo, _ pools.NodeStatus) []string { return []string{kindOf(n)} },
 }
 
 // wordsOf are the values of keys that have no others.

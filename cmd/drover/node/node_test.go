@@ -28,7 +28,7 @@ func TestUsage(t *testing.T) {
 		"node list -l ,":                                  "has no rule",
 		"node list -l pool=":                              "the value is missing",
 		"node list -l tag!=":                              "the value is missing",
-		"node list -l rack=7":                             `unknown key "rack" (known: cluster, from`,
+		"node list -l rack=7":                             `unknown key "rack" (known: chassis, cluster, from`,
 		"node list -l state=dead":                         `unknown state "dead"`,
 		"node list -o xml":                                `unknown output "xml" (table, wide, name, json or yaml)`,
 		"node list -w -o yaml":                            "--watch prints a table or json, not yaml",

@@ -18,7 +18,7 @@ func TestOrderUsage(t *testing.T) {
 		"power explode m1":               `unknown command "explode"`,
 		"power off , -y":                 "SELECTOR wants names of nodes",
 		"power off pool= -y":             "want pool=NAME",
-		"power off rack=7 -y":            "want pool=NAME",
+		"power off rack=7 -y":            `unknown key "rack"`,
 		"power off pool=a,pool=b -y":     "there twice",
 		"power off pool=a,m1 -y":         "which must all fit",
 		"power off m[1- -y":              "a [ without ]",

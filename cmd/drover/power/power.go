@@ -14,6 +14,7 @@ import (
 
 	"drover/cmd/drover/cli"
 	"drover/cmd/drover/cli/nodeset"
+	"drover/cmd/drover/node"
 	"drover/hardware/bmc"
 	"drover/hardware/importer"
 	"drover/internal/natural"
@@ -68,6 +69,7 @@ A machine whose pods do not go in time is not switched, and its Node is uncordon
 		Example: `  drover power pxe m1c1n1,m1c2n1
   drover power status chassis=m1,tag=gpu
   drover power cycle pool=compute --max-parallel 8 --drain
+  drover power cycle state=stuck,cluster=tenant-a
   drover power on m1c[01-45] -y
   drover power status all --chassis m1 -c drover.yaml
   drover power status all --chassis m1=10.1.0.1 --legacy --password-file bmc.pass
@@ -93,7 +95,7 @@ func (p *powerCommand) command(short string) *cobra.Command {
 		Long: short + `.
 
 SELECTOR lists nodes of the server, such as m1c1n1,m1c[02-45]n1, or rules that must all
-match: pool=NAME, chassis=NAME and tag=NAME. With --chassis it lists slots, such
+match, those of drover node list: pool=NAME, chassis=NAME, state=stuck … With --chassis it lists slots, such
 as c1n1,c3,5-9 or all; with the drivers redfish, ipmi and exec it lists addresses,
 or names for the program.`,
 		Example: strings.ReplaceAll(`  drover power ACTION m1c1n1,m1c2n1
@@ -160,7 +162,10 @@ func (p *powerCommand) check() error {
 
 // order lets a server switch the machines, and follows the job.
 func (p *powerCommand) order(cmd *cobra.Command, selector string) ([]bmc.Result, error) {
-	o, err := orderOf(p.action, selector)
+	o, err := p.orderOf(cmd.Context(), selector)
+	if _, ok := errors.AsType[*cli.Error](err); ok {
+		return nil, err
+	}
 	switch {
 	case err != nil:
 	case p.config != "":
@@ -261,6 +266,25 @@ func (p *powerCommand) ofChassis() bool { return p.driver == "ssh" || p.driver =
 
 // selected splits a list of names and rules.
 func selected(selector string) []string { return nodeset.Words(selector) }
+
+// orderOf is [orderOf] for all rules that "drover node list" knows: the nodes that they fit now.
+func (p *powerCommand) orderOf(ctx context.Context, selector string) (pools.PowerRequest, error) {
+	words := selected(selector)
+	other := func(word string) bool {
+		key, _, rule := strings.Cut(word, "=")
+		return rule && !slices.Contains([]string{"pool", "chassis", "tag"}, key)
+	}
+	names := func(word string) bool { return !strings.Contains(word, "=") }
+	if !slices.ContainsFunc(words, other) || slices.ContainsFunc(words, names) {
+		return orderOf(p.action, selector)
+	}
+	o := pools.PowerRequest{Action: string(p.action)}
+	var err error
+	if o.Nodes, err = node.Chosen(ctx, &p.api, append(words, "from!=catch-all")); err == nil && len(o.Nodes) == 0 {
+		err = &cli.Error{Code: cli.Failed, Err: fmt.Errorf("no node fits %s now", selector)}
+	}
+	return o, err
+}
 
 // orderOf reads a selector for a running server: names of nodes, or pool=NAME,
 // chassis=NAME and tag=NAME, all of which must fit. Mixing both is an error, which
