@@ -238,9 +238,9 @@ func (d diff) text(w io.Writer) error {
 	for _, name := range d.Added {
 		fmt.Fprintln(&b, "+ node", name)
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(d.Changed), natural.Compare) {
-		fmt.Fprintln(&b, "~ node", name)
-		for _, c := range d.Changed[name] {
+	for _, names := range d.alike() {
+		fmt.Fprintln(&b, "~", nodesText(names))
+		for _, c := range d.Changed[names[0]] {
 			fmt.Fprintf(&b, "    %s: %s -> %s\n", c.Field, shown(c.Old), shown(c.New))
 		}
 	}
@@ -251,6 +251,36 @@ func (d diff) text(w io.Writer) error {
 	fmt.Fprintf(&b, "size: %s\n", d.Size.Counts())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// alike returns the names of the nodes that change, those with equal changes together.
+func (d diff) alike() (groups [][]string) {
+	at := map[string]int{}
+	for _, name := range slices.SortedFunc(maps.Keys(d.Changed), natural.Compare) {
+		key := fmt.Sprintf("%q", d.Changed[name])
+		i, ok := at[key]
+		if !ok {
+			i = len(groups)
+			at[key], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], name)
+	}
+	return groups
+}
+
+// maxNames bounds the names of nodes in a line. With -o json all are there.
+const maxNames = 8
+
+// nodesText names nodes: "node web1", or "201 nodes: web1, web2, ...".
+func nodesText(names []string) string {
+	if len(names) == 1 {
+		return "node " + names[0]
+	}
+	text := fmt.Sprintf("%d nodes: %s", len(names), strings.Join(names[:min(len(names), maxNames)], ", "))
+	if len(names) > maxNames {
+		text += ", ..."
+	}
+	return text
 }
 
 func shown(value string) string {
