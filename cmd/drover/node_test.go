@@ -202,9 +202,10 @@ func TestBootCommands(t *testing.T) {
 		{"boot list", 0, `STARTED              NODE  MAC                CLUSTER   IMAGE                   STEP   AFTER    ERROR
 2026-11-20 12:00:00  m1    52:54:00:00:00:01  tenant-a  debian-12@0123456789ab  ready  120.8 s  exit status 1
 `, ""},
-		{"boot list --node m2", 0, "STARTED  NODE  MAC  CLUSTER  IMAGE  STEP  AFTER  ERROR\n", ""},
-		{"boot list --node m2 -o json", 0, "[]\n", ""},
-		{"boot list --node m2 --limit 0", 0, "STARTED  NODE  MAC  CLUSTER  IMAGE  STEP  AFTER  ERROR\n", ""},
+		{"boot list --node m2", 1, "", "no such node: m2"},
+		{"boot list --pool compute --since 1h", 0, "STARTED  NODE  MAC  CLUSTER  IMAGE  STEP  AFTER  ERROR\n", ""},
+		{"boot list --since 1h -o json", 0, "[]\n", ""},
+		{"boot list --since 1h --limit 0", 0, "STARTED  NODE  MAC  CLUSTER  IMAGE  STEP  AFTER  ERROR\n", ""},
 		{"boot list --limit -1", 2, "", "must not be negative"},
 		{"boot show m1", 0, `m1 (52:54:00:00:00:01), image debian-12@0123456789ab, cluster tenant-a, started 2026-11-20 12:00:00 UTC
 
