@@ -33,14 +33,14 @@ func (d *demo) images(ctx context.Context, built *site.Built) error {
 	for _, args := range [][]string{
 		append(build, "--channel", "canary", "dir:"+root),
 		{"image", "promote", tried + ":canary", "--why", "one machine ran it for a day"},
-		{"image", "show", tried},
+		{"image", "show", tried, "--images", built.Images},
 		{"image", "rollback", tried, "--why", "it was only a demo"},
 	} {
 		if _, err := d.drover(ctx, args...); err != nil {
 			return err
 		}
 	}
-	id, err := d.quiet(ctx, "image", "show", tried, "-o", "jsonpath={.id}")
+	id, err := d.quiet(ctx, "image", "show", tried, "--images", built.Images, "-o", "jsonpath={.id}")
 	if err == nil && (len(id) < 12 || !strings.Contains(first, id[:12])) {
 		err = fmt.Errorf("after the rollback %s is %q, and not its first generation", tried, id)
 	}
@@ -61,9 +61,11 @@ func (d *demo) drover(ctx context.Context, args ...string) (string, error) {
 func (d *demo) quiet(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", d.Name, d.Drover.Binary}, args...)...)
 	cmd.Env = append(os.Environ(), "DROVER_API=http://"+d.Drover.API, "DROVER_TOKEN_FILE="+d.Drover.TokenFile())
-	out, err := cmd.CombinedOutput()
+	var progress strings.Builder
+	cmd.Stderr = &progress
+	out, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("drover %s: %w\n%s", args[0]+" "+args[1], err, out)
+		err = fmt.Errorf("drover %s %s: %w\n%s", args[0], args[1], err, &progress)
 	}
 	return strings.TrimSpace(string(out)), err
 }
