@@ -136,7 +136,7 @@ func (t *Tree) hasNetwork() bool {
 	})
 }
 
-// enabled reports whether a unit of systemd is wanted by a target, and there, and not masked.
+// enabled reports whether a unit of systemd exists, is not masked, and is wanted by a target.
 func (t *Tree) enabled(unit string) bool {
 	if own, err := t.dir(split("etc/systemd/system"), false, followAll); err == nil {
 		if n := own.Children[unit]; n != nil && n.File.Kind == tar.TypeSymlink && n.File.Target == "/dev/null" {

@@ -43,11 +43,7 @@ func newImagePromoteCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Image = args[0]
-			channel, err := cli.Send(cmd.Context(), &c, client.Promote, r)
-			if err != nil {
-				return err
-			}
-			return output.Print(cmd, channel, func(w io.Writer) error { return printMoved(w, channel) })
+			return move(cmd, &c, client.Promote, r, &output)
 		},
 	}
 	f := cmd.Flags()
@@ -57,6 +53,15 @@ func newImagePromoteCommand() *cobra.Command {
 	c.Flags(cmd)
 	output.Flag(cmd, "text", "json", "yaml")
 	return cmd
+}
+
+// move sends a change of a channel, and prints what the channel has then.
+func move[In any](cmd *cobra.Command, c *cli.Client, change client.Change[In, pools.Channel], in In, output *cli.Output) error {
+	channel, err := cli.Send(cmd.Context(), c, change, in)
+	if err != nil {
+		return err
+	}
+	return output.Print(cmd, channel, func(w io.Writer) error { return printMoved(w, channel) })
 }
 
 func newImageRollbackCommand() *cobra.Command {
@@ -73,11 +78,7 @@ first one has left. Generations that are marked bad, damaged or removed are skip
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Image = args[0]
-			channel, err := cli.Send(cmd.Context(), &c, client.Rollback, r)
-			if err != nil {
-				return err
-			}
-			return output.Print(cmd, channel, func(w io.Writer) error { return printMoved(w, channel) })
+			return move(cmd, &c, client.Rollback, r, &output)
 		},
 	}
 	cmd.Flags().StringVar(&r.Why, "why", "", "a `text` for the history")

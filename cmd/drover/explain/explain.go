@@ -51,24 +51,7 @@ if the server does not answer; --offline never asks.`,
   drover explain -c drover.yaml --request discover.hex -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := client.Request(args); err != nil && (client.File != "" || !isNameOrAddress(args)) {
-				return &cli.Error{Code: cli.Usage, Err: err}
-			}
-			if err := e.askIfWanted(cmd); err != nil {
-				return err
-			}
-			var err error
-			if e.Farm, err = cli.LoadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
-				return err
-			}
-			if args, err = e.machine(args); err != nil {
-				return err
-			}
-			request, err := client.Request(args)
-			if err != nil {
-				return &cli.Error{Code: cli.Usage, Err: err}
-			}
-			x, silence := e.ofFamily(&client, request, args)
+			x, silence := e.explain(cmd, &client, args)
 			if x.Plan == nil {
 				return silence
 			}
@@ -97,6 +80,29 @@ type explainer struct {
 	live, offline bool
 	api           cli.Client
 	added         []pools.PoolNode
+}
+
+// explain returns the answer to a client, which args name, and why there is none.
+func (e *explainer) explain(cmd *cobra.Command, c *Client, args []string) (explain.Explanation, error) {
+	none := explain.Explanation{}
+	if _, err := c.Request(args); err != nil && (c.File != "" || !isNameOrAddress(args)) { // before the server is asked
+		return none, &cli.Error{Code: cli.Usage, Err: err}
+	}
+	if err := e.askIfWanted(cmd); err != nil {
+		return none, err
+	}
+	var err error
+	if e.Farm, err = cli.LoadConfig(e.config, cmd.ErrOrStderr(), e.added...); err != nil {
+		return none, err
+	}
+	if args, err = e.machine(args); err != nil {
+		return none, err
+	}
+	request, err := c.Request(args)
+	if err != nil {
+		return none, &cli.Error{Code: cli.Usage, Err: err}
+	}
+	return e.ofFamily(c, request, args)
 }
 
 // ofFamily returns the server's answer to a client, by DHCPv4 or by DHCPv6.

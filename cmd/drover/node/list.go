@@ -57,37 +57,44 @@ States: ` + stateList() + `.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sel.names = args
 		by, reversed, err := order.Parse()
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if retired {
+		case retired:
 			return sel.retired(cmd, c, follow, &output)
-		}
-		if follow {
+		case follow:
 			return sel.follow(cmd, c, output.Format())
 		}
 		nodes, err := sel.found(cmd.Context(), c)
 		if err != nil {
 			return err
 		}
-		compare := compareBy[by]
-		slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int {
-			c := cmp.Or(compare(&a, &b), natural.Compare(a.Name, b.Name))
-			if reversed {
-				return -c
-			}
-			return c
-		})
-		if output.Format() == "wide" {
-			return wideTable(cmd.OutOrStdout(), nodes)
-		}
-		names := make([]string, len(nodes))
-		for i, n := range nodes {
-			names[i] = n.Name
-		}
-		return output.PrintNamed(cmd, nodes, names, func(w io.Writer) error { return nodeTable(w, nodes) })
+		sortNodes(nodes, by, reversed)
+		return printNodes(cmd, nodes, &output)
 	}
 	return cmd
+}
+
+func sortNodes(nodes []pools.NodeInfo, by string, reversed bool) {
+	compare := compareBy[by]
+	slices.SortStableFunc(nodes, func(a, b pools.NodeInfo) int {
+		c := cmp.Or(compare(&a, &b), natural.Compare(a.Name, b.Name))
+		if reversed {
+			return -c
+		}
+		return c
+	})
+}
+
+func printNodes(cmd *cobra.Command, nodes []pools.NodeInfo, output *cli.Output) error {
+	if output.Format() == "wide" {
+		return wideTable(cmd.OutOrStdout(), nodes)
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	return output.PrintNamed(cmd, nodes, names, func(w io.Writer) error { return nodeTable(w, nodes) })
 }
 
 func stateList() string {
